@@ -36,9 +36,9 @@ class VegasLimit(BoundedLimit):
 
     Source:
         Netflix concurrency-limits, VegasLimit, reproduced exactly for RTT above 0. The
-        library raises on RTT 0 or less; here such a sample is ignored (misk #1304). And
-        the result is clamped after smoothing too: rounding alone can take a limit of 1
-        below 1.
+        library raises on RTT 0 or less; here such a sample is ignored (misk #1304) unless
+        it is a drop. And the result is clamped after smoothing too, since rounding alone
+        can take it out of its bounds.
     """
 
     def __init__(
@@ -76,6 +76,8 @@ class VegasLimit(BoundedLimit):
     ) -> None:
         """Probe, lower the baseline, or move the limit: one of the three a sample."""
         if rtt_ns <= 0:
+            if dropped:  # needs no RTT to act on
+                self._move(rtt_ns, inflight, dropped)
             return
         if self._probe_factor is None:
             self._probe_factor = self._draw(now_ns)

@@ -78,7 +78,12 @@ def test_a_faster_sample_is_the_new_baseline(limit: VegasLimit) -> None:
 
 def test_rtt_of_zero_is_ignored_rather_than_raised(limit: VegasLimit) -> None:
     for rtt_ms in (0, -1):
-        assert after(limit, rtt_ms, 10, dropped=True) == 10
+        assert after(limit, rtt_ms, 10) == 10
+    assert limit.baseline_ns == 10 * MILLISECOND
+
+
+def test_a_drop_needs_no_rtt(limit: VegasLimit) -> None:
+    assert after(limit, 0, 10, dropped=True) == 9
     assert limit.baseline_ns == 10 * MILLISECOND
 
 
