@@ -78,7 +78,7 @@ def main() -> int:
     from plot import draw  # after the runs: loading it would take their processor time
 
     draw(runs, options.picture)
-    console.print(f"Picture: {options.picture}", soft_wrap=True)
+    console.print(f"Picture: {options.picture}", soft_wrap=True, highlight=False)
     faults = verdict(*runs) if len(runs) == 2 else []
     for fault in faults:
         console.print(f"Not clearly better: {fault}")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections import Counter
+from collections import deque
 from pathlib import Path
 from typing import TextIO
 
-from load import read
+from load import Record, read
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 from scenario import HEALTH, KINDS, Phase
 
 REFRESH = 0.25
-LINE_EVERY = 2.0  # seconds, without a terminal
+RECENT = 2.0  # seconds that are shown; without a terminal also the time between two lines
+BAR = 40
 OUTCOMES = ("served", "refused", "gave_up")
 
 
@@ -24,7 +26,7 @@ class Progress:
 
     def __init__(self, console: Console, title: str, plan: tuple[Phase, ...]) -> None:
         self.console, self.title, self.plan = console, title, plan
-        self.recent: Counter[tuple[str, str]] = Counter()
+        self.recent: deque[Record] = deque()
 
     def follow(self, load: subprocess.Popen[bytes], requests: Path) -> None:
         """Return when the generator has ended; raises when it failed."""
@@ -38,18 +40,18 @@ class Progress:
                 now = time.monotonic() - zero
                 if not zero or now > self.plan[-1].end:
                     continue
+                while self.recent and self.recent[0].ended < now - RECENT:
+                    self.recent.popleft()
                 if self.console.is_terminal:
                     live.update(self._table(now), refresh=True)
-                if now - shown >= LINE_EVERY:
-                    if not self.console.is_terminal:
-                        self.console.print(self._line(now), soft_wrap=True)
-                    self.recent.clear()
+                elif now - shown >= RECENT:
+                    self.console.print(self._line(now), soft_wrap=True)
                     shown = now
         if load.returncode:
             raise subprocess.CalledProcessError(load.returncode, "load.py")
 
     def _take(self, lines: TextIO, zero: float) -> float:
-        """Count the lines that are whole; the first one tells when time zero was."""
+        """Read the lines that are whole; the first one tells when time zero was."""
         while True:
             position = lines.tell()
             line = lines.readline()
@@ -57,8 +59,7 @@ class Progress:
                 lines.seek(position)
                 return zero
             if zero:
-                record = read(line)
-                self.recent[record.kind, record.outcome] += 1
+                self.recent.append(read(line))
             else:
                 zero = float(line)
 
@@ -66,8 +67,8 @@ class Progress:
         return next((phase.title for phase in self.plan if now < phase.end), "")
 
     def _share(self, kind: str, outcome: str) -> str:
-        total = sum(n for (name, _), n in self.recent.items() if name == kind)
-        return f"{self.recent[kind, outcome] / total:4.0%}" if total else "   -"
+        outcomes = [record.outcome for record in self.recent if record.kind == kind]
+        return f"{outcomes.count(outcome) / len(outcomes):4.0%}" if outcomes else "   -"
 
     def _line(self, now: float) -> str:
         served = "  ".join(f"{kind.name} {self._share(kind.name, 'served')}" for kind in KINDS)
@@ -76,10 +77,10 @@ class Progress:
 
     def _table(self, now: float) -> Table:
         end = self.plan[-1].end
-        done = "#" * int(30 * now / end)
+        done = "█" * int(BAR * now / end)
         table = Table(
             title=f"{self.title}: {self._phase(now)}",
-            caption=f"[{done:30}] {now:.0f} of {end:.0f} s",
+            caption=Text(f"{done:░<{BAR}} {now:.0f} of {end:.0f} s"),
             min_width=60,
         )
         table.add_column("answers just now")
