@@ -247,8 +247,9 @@ def test_dashboard_reads_statsd(module: Callable[[Path, str], ModuleType]) -> No
     dashboard = module(STATSD, "dashboard")
     numbers = dashboard.Numbers()
     numbers.feed(b"gunicorn.admission.limit:16|g\ngunicorn.admission.limit:-4|g|#tag:x")
-    numbers.feed(b"gunicorn.admission.shed.low.overloaded:2|c|@0.5\nnonsense\nx:y|g\n:|c")
+    numbers.feed(b"gunicorn.admission.worker.1.queue:2|g\ngunicorn.admission.worker.2.queue:3|g")
+    numbers.feed(b"gunicorn.admission.shed:2|c|@0.5\nnonsense\nx:y|g\n:|c")
     numbers.remember()
-    assert numbers.gauges == {"gunicorn.admission.limit": 12.0}
-    assert dashboard.line(numbers) == "limit=12  inflight=0  queue=0  overloaded=0  shed=4"
+    assert numbers.gauges["gunicorn.admission.limit"] == 12.0
+    assert dashboard.line(numbers) == "limit=12  inflight=0  queue=5  overloaded=0  shed=4"
     assert dashboard.sparkline(numbers.history["gunicorn.admission.limit"]) == "█"

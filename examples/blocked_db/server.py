@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -17,7 +18,7 @@ from scenario import KINDS, THREADS
 __all__ = ["DidNotStart", "generator", "gunicorn"]
 
 HERE = Path(__file__).resolve().parent
-ROUTES = ",".join(f"/{kind.name}={kind.priority}" for kind in KINDS)
+ROUTES = json.dumps({f"/{kind.name}": kind.priority for kind in KINDS})
 START_SECONDS = 20
 STOP_SECONDS = 5
 

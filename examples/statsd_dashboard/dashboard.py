@@ -9,6 +9,7 @@ In a terminal it redraws a table twice a second; elsewhere it prints a line a se
 from __future__ import annotations
 
 import argparse
+import re
 import socket
 import time
 from collections import defaultdict, deque
@@ -47,6 +48,8 @@ class Numbers:
                 # A sign makes it a change of the gauge, by the statsd convention.
                 before = self.gauges.get(name, 0.0) if value[0] in "+-" else 0.0
                 self.gauges[name] = before + number
+            elif kind == "ms":
+                self.gauges[f"{name} (last, ms)"] = number
             elif kind == "c":
                 self.counters[name] += number / rate
 
@@ -77,12 +80,14 @@ def draw(numbers: Numbers) -> Table:
 
 
 def line(numbers: Numbers) -> str:
-    """The gauges that matter most, and everything refused so far."""
-    gauges = (f"{key}={numbers.gauges.get(f'{PREFIX}admission.{key}', 0):g}" for key in SHOWN)
-    shed = sum(
-        n for name, n in numbers.counters.items() if name.startswith(f"{PREFIX}admission.shed")
-    )
-    return f"{'  '.join(gauges)}  shed={shed:g}"
+    """The gauges that matter most, summed over workers, and everything refused so far."""
+    texts = []
+    for key in SHOWN:
+        workers = re.compile(rf"gunicorn\.admission\.(worker\.[^.]+\.)?{key}")
+        found = [value for name, value in numbers.gauges.items() if workers.fullmatch(name)]
+        texts.append(f"{key}={sum(found):g}")
+    texts.append(f"shed={numbers.counters['gunicorn.admission.shed']:g}")
+    return "  ".join(texts)
 
 
 def receive(server: socket.socket, numbers: Numbers, until: float) -> None:
