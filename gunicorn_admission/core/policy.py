@@ -28,6 +28,9 @@ class PartitionPolicy:
         cap: Most slots it may hold; ``None`` uses ``Policy.class_cap``.
         deadline_ns: How long the sender waits for an answer; ``None`` for no such rule.
         retries: Whether the sender retries a refusal; those are shed first.
+        max_refusals: Refusals in a row that would cost the subscription (a sender that
+            deletes a webhook after so many failures); before the run gets there, the next
+            delivery counts as HIGH. ``None`` for no such rule.
         stream: Responses live long; time to first byte is the sample.
         release_on_first_byte: End the slot at the first byte rather than at the end.
         sampled: Whether its service times teach the limit.
@@ -39,6 +42,7 @@ class PartitionPolicy:
     cap: int | None = None
     deadline_ns: int | None = None
     retries: bool = True
+    max_refusals: int | None = None
     stream: bool = False
     release_on_first_byte: bool = False
     sampled: bool = True

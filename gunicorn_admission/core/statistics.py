@@ -9,7 +9,10 @@ from attrs import field, frozen
 __all__ = ["DELAY_BUCKETS", "PartitionStatistics", "Statistics"]
 
 #: Upper bounds of the queue delay histogram in seconds; a last bucket holds the rest.
-DELAY_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+DELAY_BUCKETS = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
+    *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+)
 
 
 @frozen(kw_only=True)
@@ -60,8 +63,8 @@ class Statistics:
         would_shed: The same, counted in monitor mode.
         delay_buckets: Counts per :data:`DELAY_BUCKETS` bound, and one for the rest.
         delay_sum_seconds: Sum of all queue delays.
-        rtt_seconds: Median service time of the last window; 0.0 before the first.
-        release_rate: Requests finished per second, lately.
+        rtt_seconds: Moving mean of the service time; 0.0 before the first.
+        release_rate: Requests that can be finished per second: ``limit / rtt_seconds``.
         stuck: Requests in flight that are past the stall age.
         partitions: By name.
     """

@@ -42,6 +42,7 @@ class Reason(enum.Enum):
     EVICTED = "evicted"  # gave its place to a higher priority
     EXPIRED = "expired"  # waited as long as it may
     DEADLINE = "deadline"  # could not finish before the sender gives up
+    ABANDONED = "abandoned"  # the client left while it waited; nobody sees the answer
     STALLED = "stalled"  # its class hangs; one probe a second is let through
     PAUSED = "paused"
     STOPPING = "stopping"  # the worker is shutting down

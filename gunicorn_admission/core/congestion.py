@@ -1,0 +1,81 @@
+"""
+Is there overload, and how long may a request wait because of it?
+
+Overload means that a queue stands: CoDel's flag, or all slots taken nearly all the time.
+Until then everybody may wait ``max_wait``, so that bursts pass. After that waiting only
+makes answers late, so patience shrinks: DEFAULT to twice the target (CoDel's shed-late
+rule), HIGH to about one service time, LOW to nothing.
+"""
+
+from __future__ import annotations
+
+from gunicorn_admission.core.codel import CoDel
+from gunicorn_admission.core.policy import MILLISECOND, Policy
+from gunicorn_admission.core.saturation import Saturation
+from gunicorn_admission.core.types import Priority
+
+__all__ = ["OVERLOADED_PLACES", "Congestion"]
+
+#: Places for DEFAULT requests in the queue of an overloaded limiter. Two keep DEFAULT ahead
+#: of LOW (with none, both only get the slots that happen to be free on arrival); more only
+#: make those who wait expire.
+OVERLOADED_PLACES = 2
+_SHORTEST_TARGET = 5 * MILLISECOND
+_LONGEST_TARGET = 50 * MILLISECOND
+_HIGH_PATIENCE = 50 * MILLISECOND
+_WEIGHT = 4  # the mean moves by 1/2**4 of the difference
+
+
+class Congestion:
+    """
+    The overload flag, the usual service time and the patience that follow from them.
+
+    Args:
+        policy: Supplies target, interval and the waits.
+        now_ns: Present time.
+
+    Attributes:
+        overloaded: A queue stands.
+        target_ns: Queue delay that is tolerated.
+        rtt_ns: Moving mean of the service time over all classes; 0 before the first.
+        rolls_at_ns: When ``roll`` has something to do.
+    """
+
+    __slots__ = ("_policy", "codel", "overloaded", "rolls_at_ns", "rtt_ns", "saturation", "target_ns")
+
+    def __init__(self, policy: Policy, now_ns: int) -> None:
+        self._policy = policy
+        self.codel = CoDel(policy.interval_ns, now_ns)
+        self.saturation = Saturation(policy.interval_ns, now_ns)
+        self.overloaded = False
+        self.rtt_ns = 0
+        self.target_ns = policy.target_ns or _SHORTEST_TARGET
+        self.rolls_at_ns = self.codel.ends_ns
+
+    def sample(self, rtt_ns: int) -> None:
+        """Take the service time of one successful request."""
+        mean = self.rtt_ns
+        self.rtt_ns = mean + (min(rtt_ns, 4 * mean) - mean >> _WEIGHT) if mean else rtt_ns
+
+    def roll(self, now_ns: int) -> bool:
+        """Close the interval if it has ended; whether ``overloaded`` changed."""
+        if self._policy.target_ns is None:
+            self.target_ns = min(max(self.rtt_ns // 4, _SHORTEST_TARGET), _LONGEST_TARGET)
+        self.codel.roll(now_ns, self.target_ns)
+        self.saturation.roll(now_ns)
+        self.rolls_at_ns = self.codel.ends_ns
+        before = self.overloaded
+        self.overloaded = self.codel.overloaded or self.saturation.sustained
+        return self.overloaded is not before
+
+    def patience_ns(self, priority: Priority) -> int:
+        """How long a request of that priority may wait now; 0 means not at all."""
+        policy = self._policy
+        if priority is Priority.LOW:
+            return 0 if self.overloaded else policy.low_max_wait_ns
+        if not self.overloaded:
+            return policy.max_wait_ns
+        patience = 2 * self.target_ns
+        if priority is Priority.HIGH:
+            patience = max(patience, self.rtt_ns, _HIGH_PATIENCE)
+        return min(patience, policy.max_wait_ns)

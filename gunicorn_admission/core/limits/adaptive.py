@@ -1,0 +1,253 @@
+"""
+Our own limit: slowdown relative to each class's usual service time, in time windows.
+
+What it does differently from the published ones, and why:
+
+* A sample is a *slowdown*, RTT over the baseline of its own class, so a changed mix of fast
+  and slow endpoints is not taken for congestion.
+* It learns by time (100 ms windows), not by request, so that its memory does not depend on
+  traffic.
+* On congestion it goes at once to what Little's law says is enough (rate x baseline, and
+  half as much again as slack), at the best rate of the last second, so that one pause of
+  the machine does not halve it.
+* It grows only while there is no slowdown and the limit is really used.
+* The baseline rises only in quiet times. Two ways out of a wrong one: a *dip* (fewer
+  requests for a moment; what those see is the truth) when no quiet time has confirmed it
+  for long, and a *re-baseline* from requests that began and ended with the limit at its
+  floor, when the dependency itself has become slower.
+* What may run is also capped by half as much again as was lately used in healthy windows,
+  so that a wave does not start the whole pool on a dependency of eight connections.
+
+Sources: Little's law; Envoy's adaptive concurrency filter (re-measuring after windows at
+the floor); Netflix concurrency-limits issues #35, #37, #134, #137, #165.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from gunicorn_admission.core.limits.base import check_bounds, check_whole
+from gunicorn_admission.core.policy import MILLISECOND, SECOND
+from gunicorn_admission.core.sampling import Baselines, PeakRate, Trial, Use, median
+
+__all__ = ["AdaptiveLimit"]
+
+_WINDOW_NS = 100 * MILLISECOND
+_ENOUGH = 20
+# With little traffic a window stays open for longer and does with fewer samples.
+_PATIENCE_NS = 5 * SECOND
+_FEW = 5
+_TOLERANCE = 1.5
+_SLACK = 1.5
+_RATE_MEMORY_NS = SECOND
+_HEADROOM = 1.5
+_DIP_AFTER_NS = 30 * SECOND
+_DIP_AFTER_WINDOWS = 10
+_DIP_TIMEOUT_NS = 2 * SECOND
+
+
+class AdaptiveLimit:
+    """
+    The default limit.
+
+    Args:
+        maximum: Most requests at once; the number of threads that may run them.
+        minimum: Fewest. ``None`` for an eighth of ``maximum``.
+        initial: Start. ``None`` for ``maximum``: nothing is known yet, and the hard bound
+            protects the pool.
+        jitter: Returns a uniform float in [0, 1); spreads the dips of many workers.
+            ``None`` for no spread.
+
+    Raises:
+        ConfigError: When a bound is not whole, below 1 or contradicts another.
+
+    Thread safety: none of its own; guarded by the limiter's lock.
+    """
+
+    def __init__(
+        self,
+        *,
+        maximum: int = 64,
+        minimum: int | None = None,
+        initial: int | None = None,
+        jitter: Callable[[], float] | None = None,
+    ) -> None:
+        check_whole("maximum", maximum)
+        minimum = max(1, -(-maximum // 8)) if minimum is None else minimum
+        check_bounds(minimum, maximum)
+        self._minimum, self._maximum = minimum, maximum
+        self._jitter = jitter or (lambda: 0.5)
+        self._estimate = float(maximum if initial is None else initial)
+        self._clamp()
+        self._baselines = Baselines()
+        self._rates = PeakRate(_RATE_MEMORY_NS)
+        self._use = Use(max(8.0, maximum / 4), _HEADROOM)
+        self._dip = Trial()
+        self._floor = Trial()
+        self._confirmed_ns = -1
+        self._unconfirmed = 0
+        self._opened_ns = self._closes_ns = -1
+        self._slowdowns: list[float] = []
+        self._expected_ns = 0.0
+        self._peak = 0
+        self._dropped = False
+        self.limit = 0
+        self._apply()
+
+    def __repr__(self) -> str:
+        """Name, estimate and bounds, for logs."""
+        return (
+            f"{type(self).__name__}(estimate={self._estimate!r}, "
+            f"minimum={self._minimum}, maximum={self._maximum})"
+        )
+
+    @property
+    def estimate(self) -> float:
+        """The limit before caps and rounding."""
+        return self._estimate
+
+    def set_bounds(self, minimum: int, maximum: int) -> None:
+        """Move the bounds and bring the estimate inside; see ``Limit.set_bounds``."""
+        check_bounds(minimum, maximum)
+        self._minimum, self._maximum = minimum, maximum
+        self._clamp()
+        self._apply()
+
+    def on_sample(
+        self,
+        *,
+        now_ns: int,
+        rtt_ns: int,
+        inflight: int,
+        dropped: bool,
+        partition: str | None = None,
+    ) -> None:
+        """Learn from one finished request; see ``Limit.on_sample``."""
+        if self._opened_ns < 0:
+            self._open(now_ns)
+        if inflight > self._peak:
+            self._peak = inflight
+        if dropped:
+            self._dropped = True
+        elif rtt_ns > 0:
+            baseline = self._baselines.get(partition)
+            baseline.pending.append(rtt_ns)
+            usual_ns = baseline.rtt_ns
+            if usual_ns:
+                slowdown = rtt_ns / usual_ns
+                self._slowdowns.append(slowdown)
+                self._expected_ns += usual_ns
+                if self._dip.since_ns >= 0:
+                    self._dip.add(slowdown, now_ns - rtt_ns)
+                elif self._floor.since_ns >= 0 and inflight <= self._minimum:
+                    self._floor.add(slowdown, now_ns - rtt_ns)
+        if now_ns >= self._closes_ns:
+            self._close(now_ns)
+
+    # -- windows ---------------------------------------------------------------------
+
+    def _open(self, now_ns: int) -> None:
+        self._opened_ns = now_ns
+        self._closes_ns = now_ns + _WINDOW_NS
+        self._slowdowns = []
+        self._expected_ns = 0.0
+        self._peak = 0
+        self._dropped = False
+
+    def _close(self, now_ns: int) -> None:
+        count = len(self._slowdowns)
+        span_ns = now_ns - self._opened_ns
+        waited = span_ns >= _PATIENCE_NS
+        if self._dip.since_ns >= 0:
+            self._end_dip(now_ns)
+            return
+        if count < (_FEW if waited else _ENOUGH) and not self._dropped:
+            self._baselines.learn(False, _FEW if waited else _ENOUGH, only_new=True)
+            self._closes_ns = now_ns + _WINDOW_NS // 10
+            return
+        hit = self._peak >= self.limit
+        quiet = not hit and self._peak <= max(1, self.limit // 2)
+        slowdown = median(self._slowdowns) if count else 1.0
+        self._rates.add(now_ns, count / span_ns)
+        self._steer(slowdown, self._expected_ns / count if count else 0.0)
+        healthy = slowdown <= _TOLERANCE and not self._dropped
+        self._use.observe(now_ns, self._peak, healthy, self._expected_ns / max(1, count))
+        if self._baselines.learn(quiet, _FEW if waited else _ENOUGH) and quiet:
+            self._confirmed_ns, self._unconfirmed = now_ns, 0
+        elif hit:
+            self._unconfirmed += 1
+        self._try_floor(now_ns, healthy)
+        self._open(now_ns)
+        if healthy and self._unproven(now_ns):
+            self._dip.start(now_ns)
+        self._apply()
+
+    def _steer(self, slowdown: float, usual_ns: float) -> None:
+        """Shrink to what Little's law says is enough, or grow a little."""
+        if self._dropped:
+            self._estimate *= 0.9
+        if slowdown > _TOLERANCE:
+            if self._peak > 1:
+                enough = self._rates.peak() * usual_ns * _SLACK
+                lower = 0.8 * self.limit * _TOLERANCE / slowdown
+                self._estimate = min(self._estimate, max(enough, lower))
+        elif not self._dropped and self._peak * 2 >= self.limit:
+            if slowdown < 0.5:
+                self._estimate *= 1.25
+            elif slowdown < 1.1:
+                self._estimate += max(0.5, 0.05 * self._estimate)
+            else:
+                self._estimate += max(0.1, 0.1 * math.sqrt(self._estimate))
+        self._clamp()
+
+    def _unproven(self, now_ns: int) -> bool:
+        """Whether the baseline rests on nothing but busy times."""
+        if self.limit <= self._minimum:
+            return False
+        if self._confirmed_ns >= 0 and now_ns - self._confirmed_ns < _DIP_AFTER_NS:
+            return False
+        return self._unconfirmed >= _DIP_AFTER_WINDOWS * (0.7 + 0.6 * self._jitter())
+
+    def _end_dip(self, now_ns: int) -> None:
+        """See what requests took while few ran; that is the baseline if it is lower."""
+        seen = self._dip.result(_FEW)
+        if seen is None and now_ns - self._dip.since_ns < _DIP_TIMEOUT_NS:
+            self._closes_ns = now_ns + _WINDOW_NS // 10
+            return
+        self._dip.stop()
+        self._unconfirmed = 0
+        if seen is not None:
+            if seen < 1.0:
+                self._baselines.scale(seen)
+            if seen >= 0.8:  # no great news, so the baseline was right
+                self._confirmed_ns = now_ns
+        self._open(now_ns)
+        self._apply()
+
+    def _try_floor(self, now_ns: int, healthy: bool) -> None:
+        """At the floor and still slow: the dependency is slower now, and that is the norm."""
+        if healthy or self._estimate > self._minimum:
+            self._floor.stop()
+        elif self._floor.since_ns < 0:
+            self._floor.start(now_ns)
+        elif self._dropped:
+            self._floor.start(now_ns)
+        elif (seen := self._floor.result(_FEW)) is not None:
+            self._floor.stop()
+            if seen > 1.0:
+                self._baselines.scale(seen)
+                self._confirmed_ns = now_ns
+                self._estimate = 2.0 * self._minimum
+                self._clamp()
+
+    # -- the number ------------------------------------------------------------------
+
+    def _clamp(self) -> None:
+        self._estimate = max(float(self._minimum), min(float(self._maximum), self._estimate))
+
+    def _apply(self) -> None:
+        limit = min(int(self._estimate), self._use.cap())
+        if self._dip.since_ns >= 0:
+            limit //= 2
+        self.limit = min(max(limit, self._minimum), self._maximum)

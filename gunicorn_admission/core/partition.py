@@ -1,0 +1,76 @@
+"""The running state of one traffic class."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gunicorn_admission.core.policy import PartitionPolicy
+
+if TYPE_CHECKING:
+    from gunicorn_admission.core.ticket import Ticket
+
+__all__ = ["Partition"]
+
+
+class Partition:
+    """
+    Counts and clocks of one traffic class; guarded by the limiter's lock.
+
+    Attributes:
+        cap: Most slots it may hold by policy.
+        room: Most slots it may hold now: ``cap``, or less while it is suspected to hang.
+        guarantee: Slots held back for it at the present limit.
+        inflight, waiting: Slots held, requests queued.
+        running: Tickets in flight, oldest first.
+        rtt_ns: Moving mean of its service time; 0 before the first sample.
+        quiet_since_ns: Since when it is busy without a completion.
+        frozen_at_ns: When it was found quiet for too long; 0 while it is not.
+        stalled: It hangs: only probes are let through.
+        next_probe_ns: Earliest time of the next probe.
+        refused_in_a_row: Refusals since the last grant.
+    """
+
+    __slots__ = (
+        "cap",
+        "frozen_at_ns",
+        "granted",
+        "guarantee",
+        "inflight",
+        "name",
+        "next_probe_ns",
+        "policy",
+        "quiet_since_ns",
+        "refused_in_a_row",
+        "room",
+        "rtt_ns",
+        "running",
+        "shed",
+        "stalled",
+        "waiting",
+    )
+
+    def __init__(self, policy: PartitionPolicy, cap: int) -> None:
+        self.policy = policy
+        self.name = policy.name
+        self.cap = self.room = cap
+        self.guarantee = 0
+        self.inflight = self.waiting = 0
+        self.granted = self.shed = 0
+        self.running: dict[Ticket, None] = {}
+        self.rtt_ns = 0
+        self.quiet_since_ns = 0
+        self.frozen_at_ns = 0
+        self.stalled = False
+        self.next_probe_ns = 0
+        self.refused_in_a_row = 0
+
+    def oldest_age_ns(self, now_ns: int) -> int:
+        """Age of the request that has been running longest; 0 with none."""
+        for ticket in self.running:
+            return now_ns - ticket.granted_ns
+        return 0
+
+    def sample(self, rtt_ns: int) -> None:
+        """Move the mean service time towards one more; an outlier counts four times at most."""
+        mean = self.rtt_ns
+        self.rtt_ns = mean + (min(rtt_ns, 4 * mean) - mean >> 4) if mean else rtt_ns

@@ -1,0 +1,156 @@
+"""Who waits, for how long, and who is served next: the waiting half of the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gunicorn_admission.core.congestion import OVERLOADED_PLACES
+from gunicorn_admission.core.events import Event
+from gunicorn_admission.core.limits.base import Limit
+from gunicorn_admission.core.occupancy import Occupancy
+from gunicorn_admission.core.policy import Policy
+from gunicorn_admission.core.retry_after import drain_time_ns
+from gunicorn_admission.core.ticket import Ticket
+from gunicorn_admission.core.types import Mode, Priority, Reason, State
+from gunicorn_admission.core.waitlist import Waitlist
+
+__all__ = ["Queueing"]
+
+_WAITING, _SHED = State.WAITING, State.SHED
+
+
+class Queueing(Occupancy):
+    """
+    Tickets without a slot, and the loop that hands slots to them.
+
+    Args:
+        policy, limit, now_ns: See :class:`~gunicorn_admission.core.occupancy.Occupancy`.
+        jitter: Returns a uniform float in [0, 1), for Retry-After.
+
+    Attributes:
+        mode: Live; see :class:`~gunicorn_admission.core.types.Mode`.
+        closed: Nobody may wait any more; what finds a free slot still runs.
+        waiting: Number of tickets in the waitlist.
+        changed: Waiting tickets that were decided and whose owners must be told.
+        events: Transitions that observers must be told.
+
+    Thread safety: none of its own; guarded by the limiter's lock.
+    """
+
+    def __init__(
+        self, policy: Policy, limit: Limit, now_ns: int, jitter: Callable[[], float]
+    ) -> None:
+        super().__init__(policy, limit, now_ns)
+        self.waitlist = Waitlist()
+        self.waiting = 0
+        self.changed: list[Ticket] = []
+        self.events: list[Event] = []
+        self._jitter = jitter
+        self.mode = policy.mode
+        self.closed = False
+
+    @staticmethod
+    def hopeless(ticket: Ticket, now_ns: int, wait_ns: int = 0) -> bool:
+        usual_ns = ticket.partition.rtt_ns
+        return ticket.deadline_ns is not None and now_ns + wait_ns + usual_ns > ticket.deadline_ns
+
+    def why_refuse(self, ticket: Ticket, now_ns: int) -> Reason | None:
+        """Why an arrival that cannot run now may not wait either; ``None`` when it may."""
+        partition, congestion, priority = ticket.partition, self.congestion, ticket.priority
+        if self.paused:
+            return Reason.PAUSED
+        if self.closed:
+            return Reason.STOPPING
+        if partition.stalled or self.stalls.is_hung(partition, now_ns):
+            return Reason.STALLED
+        patience_ns = self.patience_ns(ticket)
+        if patience_ns <= 0:
+            return Reason.OVERLOADED
+        if (
+            congestion.overloaded
+            and priority is Priority.DEFAULT
+            and ticket.timeout_ns is None
+            and self.waitlist.count(priority) >= OVERLOADED_PLACES
+        ):
+            return Reason.OVERLOADED
+        # Little's law: slots are freed at the rate slots / service time.
+        ahead, slots, rtt_ns = self.waitlist.ahead(priority), self.allowed, congestion.rtt_ns
+        if partition.inflight >= partition.room:
+            ahead, slots, rtt_ns = partition.waiting, partition.room, partition.rtt_ns
+        wait_ns = (ahead + 1) * rtt_ns // max(1, slots)
+        if self.hopeless(ticket, now_ns, wait_ns):
+            return Reason.DEADLINE
+        if wait_ns > patience_ns:
+            return Reason.PREDICTED_WAIT
+        if self.waiting >= self.policy.max_queue:
+            victim = self.waitlist.victim(priority)
+            if victim is None or self.mode is not Mode.ENFORCE:
+                return Reason.QUEUE_FULL
+            self.drop_waiter(victim, Reason.EVICTED)
+        return None
+
+    def patience_ns(self, ticket: Ticket) -> int:
+        """How long a ticket may wait; the caller's own bound replaces the policy's."""
+        if ticket.timeout_ns is not None and ticket.priority is not Priority.LOW:
+            return ticket.timeout_ns
+        return self.congestion.patience_ns(ticket.priority)
+
+    def enqueue(self, ticket: Ticket) -> None:
+        ticket.state = _WAITING
+        self.waiting += 1
+        ticket.partition.waiting += 1
+        self.waitlist.add(ticket)
+        self.set_expiry(ticket)
+
+    def set_expiry(self, ticket: Ticket) -> None:
+        ticket.expires_ns = ticket.arrived_ns + self.patience_ns(ticket)
+        if ticket.deadline_ns is not None:
+            latest_ns = ticket.deadline_ns - ticket.partition.rtt_ns
+            ticket.expires_ns = min(ticket.expires_ns, latest_ns)
+
+    def leave(self, ticket: Ticket) -> None:
+        """Take a ticket from the waitlist because it has been decided."""
+        self.waitlist.remove(ticket)
+        self.waiting -= 1
+        ticket.partition.waiting -= 1
+        self.changed.append(ticket)
+        if ticket.wake is not None:
+            ticket.wake.notify()
+
+    def shed(self, ticket: Ticket, reason: Reason) -> None:
+        partition = ticket.partition
+        ticket.state = _SHED
+        ticket.reason = reason
+        excess = self.waiting + max(0, self.inflight - self.allowed) + 1
+        ticket.retry_after_ns = drain_time_ns(
+            excess,
+            self.congestion.rtt_ns,
+            self.allowed,
+            self.policy.retry_after_ns,
+            self._jitter(),
+        )
+        partition.shed += 1
+        partition.refused_in_a_row += 1
+        self.totals.count_shed(ticket.priority, reason)
+
+    def drop_waiter(self, ticket: Ticket, reason: Reason) -> None:
+        self.leave(ticket)
+        self.shed(ticket, reason)
+
+    def grant_waiting(self, now_ns: int) -> None:
+        """Fill every free slot; runs after whatever may have freed one."""
+        while self.waiting and self.inflight < self.allowed:
+            ticket = self.waitlist.next(self.admits, lambda oldest: self._turned(oldest, now_ns))
+            if ticket is None:
+                return
+            if self.hopeless(ticket, now_ns):
+                self.drop_waiter(ticket, Reason.DEADLINE)
+                continue
+            self.leave(ticket)
+            self.occupy(ticket, now_ns)
+
+    def _turned(self, oldest: Ticket, now_ns: int) -> bool:
+        congestion = self.congestion
+        waited_ns = now_ns - oldest.arrived_ns
+        return congestion.overloaded and waited_ns > congestion.patience_ns(oldest.priority)
+
