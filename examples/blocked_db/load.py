@@ -18,11 +18,10 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from scenario import HEALTH, HEALTH_RATE, KINDS, SEED, Kind, Phase, phases
+from scenario import HEALTH, HEALTH_PATIENCE, HEALTH_RATE, KINDS, SEED, Kind, Phase, phases
 
 __all__ = ["Record", "read"]
 
@@ -47,35 +46,40 @@ class Record(NamedTuple):
     outcome: str
 
 
+class Arrival(NamedTuple):
+    """When a request is due, of which kind, and how long its client will wait."""
+
+    at: float
+    kind: Kind
+    patience: float
+
+
 class Client:
     """One request under way."""
 
-    def __init__(self, id: int, kind: Kind, scheduled: float, port: int) -> None:
-        self.id, self.kind, self.scheduled = id, kind, scheduled
+    def __init__(self, id: int, arrival: Arrival, sent: float, port: int) -> None:
+        self.id, self.arrival, self.sent, self.port = id, arrival, sent, port
+        kind = arrival.kind
         body = b'{"demo": true}' if kind.method == "POST" else b""
         self.request = (
             f"{kind.method} /{kind.name} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nX-Demo-Id: {id}\r\n"
             f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         ).encode() + body
         self.answer = b""
-        self.sent = 0.0
-        self.socket: socket.socket | None = None
-
-    def connect(self, port: int) -> int:
-        """Begin to connect; the error number, or 0 when that is under way."""
+        self.ended = False
         self.socket = socket.socket()
         self.socket.setblocking(False)
-        error = self.socket.connect_ex(("127.0.0.1", port))
-        return 0 if error == errno.EINPROGRESS else error
+
+    def connect(self) -> bool:
+        """Begin to connect; whether that is under way."""
+        return self.socket.connect_ex(("127.0.0.1", self.port)) in (0, errno.EINPROGRESS)
 
     def send(self) -> None:
         """The connection stands: a request this small goes out whole."""
-        assert self.socket is not None
         self.socket.send(self.request)
 
     def receive(self) -> str | None:
         """Read what has come: the outcome once the answer is whole, else None."""
-        assert self.socket is not None
         data = self.socket.recv(65536)
         self.answer += data
         head, end, body = self.answer.partition(b"\r\n\r\n")
@@ -88,17 +92,19 @@ class Client:
         return None if data else "broken"
 
 
-def arrivals(plan: tuple[Phase, ...]) -> Iterator[tuple[float, Kind]]:
-    """Poisson arrivals of the mix, and health checks at a fixed rate; not yet in order."""
+def arrivals(plan: tuple[Phase, ...]) -> list[Arrival]:
+    """Poisson arrivals of the mix, and health checks at a fixed rate, in order."""
     chance = random.Random(SEED)
     shares = [kind.share for kind in KINDS]
+    due = []
     for phase in plan:
         at = phase.start + chance.expovariate(phase.rate)
         while at < phase.end:
-            yield at, chance.choices(KINDS, shares)[0]
+            due.append(Arrival(at, chance.choices(KINDS, shares)[0], phase.patience))
             at += chance.expovariate(phase.rate)
     for tick in range(1, int(plan[-1].end * HEALTH_RATE)):
-        yield tick / HEALTH_RATE, HEALTH
+        due.append(Arrival(tick / HEALTH_RATE, HEALTH, HEALTH_PATIENCE))
+    return sorted(due)
 
 
 class Generator:
@@ -107,9 +113,10 @@ class Generator:
     def __init__(self, port: int, out: TextIO, control: Path, plan: tuple[Phase, ...]) -> None:
         self.port, self.out, self.control = port, out, control
         self.selector = selectors.DefaultSelector()
-        self.waiting = {kind.patience: deque[Client]() for kind in (*KINDS, HEALTH)}
-        self.due = deque(sorted(arrivals(plan)))
+        self.due = deque(arrivals(plan))
         self.phases = deque(plan)
+        # One queue for each patience is in the order in which its clients give up.
+        self.waiting = {arrival.patience: deque[Client]() for arrival in self.due}
         self.open = 0
         self.started = 0
 
@@ -125,29 +132,26 @@ class Generator:
                 flushed = now
             if self.phases and self.phases[0].start <= now:
                 self.control.write_text(self.phases.popleft().database)
-            while self.due and self.due[0][0] <= now:
-                self.start(*self.due.popleft(), now)
+            while self.due and self.due[0].at <= now:
+                self.start(self.due.popleft(), now)
             self.expire(now)
             for key, _ in self.selector.select(self.pause(now)):
                 self.advance(key.data)
 
     def pause(self, now: float) -> float:
         """Seconds until the next arrival; expiry is checked at least ten times a second."""
-        return max(0.0, min(0.1, self.due[0][0] - now if self.due else 0.1))
+        return max(0.0, min(0.1, self.due[0].at - now if self.due else 0.1))
 
-    def start(self, scheduled: float, kind: Kind, now: float) -> None:
+    def start(self, arrival: Arrival, now: float) -> None:
         self.started += 1
-        client = Client(self.started, kind, scheduled, self.port)
-        client.sent = now
         self.open += 1
-        if client.connect(self.port) or client.socket is None:
-            self.finish(client, "broken", registered=False)
-            return
+        client = Client(self.started, arrival, now, self.port)
         self.selector.register(client.socket, selectors.EVENT_WRITE, client)
-        self.waiting[kind.patience].append(client)
+        self.waiting[arrival.patience].append(client)
+        if not client.connect():
+            self.finish(client, "broken")
 
     def advance(self, client: Client) -> None:
-        assert client.socket is not None
         try:
             if self.selector.get_key(client.socket).events == selectors.EVENT_WRITE:
                 client.send()
@@ -159,20 +163,18 @@ class Generator:
 
     def expire(self, now: float) -> None:
         for patience, clients in self.waiting.items():
-            while clients and (clients[0].socket is None or clients[0].scheduled + patience <= now):
-                client = clients.popleft()
-                if client.socket is not None:
+            while clients and (clients[0].ended or clients[0].arrival.at + patience <= now):
+                if not (client := clients.popleft()).ended:
                     self.finish(client, "gave_up")
 
-    def finish(self, client: Client, outcome: str, *, registered: bool = True) -> None:
-        assert client.socket is not None
-        if registered:
-            self.selector.unregister(client.socket)
+    def finish(self, client: Client, outcome: str) -> None:
+        self.selector.unregister(client.socket)
         client.socket.close()
-        client.socket = None
+        client.ended = True
         self.open -= 1
         ended = time.monotonic() - self.zero
-        record = Record(client.id, client.kind.name, client.scheduled, client.sent, ended, outcome)
+        due, kind, _ = client.arrival
+        record = Record(client.id, kind.name, due, client.sent, ended, outcome)
         self.out.write(" ".join(map(str, record)) + "\n")
 
 

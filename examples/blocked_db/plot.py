@@ -34,10 +34,11 @@ def draw(runs: list[Run], path: Path) -> None:
         _served(column[0], run)
         _health(column[1], run)
         _latency(column[2], run)
-        column[0].set_title(run.title, fontweight="bold")
+        column[0].set_title(run.title, fontweight="bold", pad=16)
         column[2].set_xlabel("seconds")
         for axis in column:
             _shade(axis, run)
+            axis.label_outer()
     for axis in axes[:, -1]:
         axis.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize="small", markerscale=2)
     path.parent.mkdir(parents=True, exist_ok=True)

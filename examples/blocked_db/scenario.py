@@ -12,31 +12,32 @@ SEED = 1  # both runs get the same arrivals, to the microsecond
 
 
 class Kind(NamedTuple):
-    """One kind of request; ``patience`` is how many seconds its client waits for the answer."""
+    """One kind of request; ``share`` is its part of the mix."""
 
     name: str
     method: str
     share: float
-    patience: float
     priority: str
 
 
 KINDS = (
-    Kind("payments", "POST", 0.2, 3.0, "high"),
-    Kind("updates", "POST", 0.5, 3.0, "default"),
-    Kind("analytics", "GET", 0.3, 3.0, "low"),
+    Kind("payments", "POST", 0.2, "high"),
+    Kind("updates", "POST", 0.5, "default"),
+    Kind("analytics", "GET", 0.3, "low"),
 )
-HEALTH = Kind("healthz", "GET", 0.0, 1.0, "exempt")
+HEALTH = Kind("healthz", "GET", 0.0, "exempt")
 HEALTH_RATE = 4.0  # a second
+HEALTH_PATIENCE = 1.0  # seconds; then a load balancer counts a failure
 
 
 class Phase(NamedTuple):
-    """Some seconds of one condition; ``rate`` is in requests a second, health checks apart."""
+    """Some seconds of one condition; health checks come on top of it."""
 
     title: str
-    start: float
+    start: float  # seconds since the first phase began
     end: float
-    rate: float
+    rate: float  # requests a second
+    patience: float  # seconds that a client waits for its answer
     database: str  # "normal" or "hang"
 
 
@@ -56,5 +57,6 @@ def phases(quick: bool) -> tuple[Phase, ...]:
     plan: list[Phase] = []
     for title, seconds, rate, database in plot:
         start = plan[-1].end if plan else 0.0
-        plan.append(Phase(title, start, start + seconds[quick], rate, database))
+        patience = 1.0 if quick else 3.0
+        plan.append(Phase(title, start, start + seconds[quick], rate, patience, database))
     return tuple(plan)

@@ -30,7 +30,7 @@ def comparison(runs: list[Run]) -> Table:
 
 def rows(any_run: Run) -> Iterator[tuple[str, Cell | None]]:
     """Title and figure of each row; a row without a figure heads a section."""
-    yield "Answered while the client still waited", None
+    yield "Answered while the client waited", None
     for kind in KINDS:
         yield f"{kind.name} ({kind.priority})", lambda run, name=kind.name: _part(run, name)
     yield "all three", _part
@@ -40,13 +40,14 @@ def rows(any_run: Run) -> Iterator[tuple[str, Cell | None]]:
     yield "while the database was blocked", lambda run: _part(run, HEALTH.name, BLOCKED)
     yield "in the overload", lambda run: _part(run, HEALTH.name, OVERLOAD)
     yield "in all", lambda run: _part(run, HEALTH.name)
-    yield "Latency from the scheduled arrival", None
+    yield "Latency from the arrival", None
     yield "answered, median", lambda run: _milliseconds(latencies(run.asked()), 0.5)
     yield "answered, p99", lambda run: _milliseconds(latencies(run.asked()), 0.99)
     yield "refused (503), median", lambda run: _milliseconds(latencies(run.asked(), "refused"), 0.5)
     yield "Clients that got no answer", None
-    yield "left after 3 s of silence", lambda run: str(count(run.asked(), "gave_up"))
-    yield "work begun for clients that had left", lambda run: f"{run.wasted()} of {len(run.starts)}"
+    patience = f"left after {any_run.plan[0].patience:g} s of silence"
+    yield patience, lambda run: str(count(run.asked(), "gave_up"))
+    yield "work for clients that had left", lambda run: f"{run.wasted()} of {len(run.starts)}"
     yield "Time until 90% are served again", None
     yield "after the blocked database", lambda run: _recovery(run, UNBLOCKED)
     yield "after the overload", lambda run: _recovery(run, RELIEVED)
