@@ -159,6 +159,34 @@ def test_generator_plans_the_same_arrivals_for_both_runs(
         assert abs(len(due) - expected) < 5 * expected**0.5
 
 
+def test_pool_waits_for_the_control_file_and_for_a_connection(
+    module: Callable[[Path, str], ModuleType], tmp_path: Path
+) -> None:
+    database = module(DEMO, "database")
+    control = tmp_path / "control"
+    control.write_text("hang")
+    pool = database.Pool(
+        tmp_path / "db", control, size=1, query_seconds=1e-6, checkout_timeout=0.05
+    )
+    answers: list[object] = []
+
+    def query() -> None:
+        with pool.connection() as connection:
+            answers.extend(connection.execute("SELECT remote_work()").fetchone())
+
+    with pool.connection(), pytest.raises(database.PoolTimeout):
+        query()
+    thread = threading.Thread(target=query)
+    thread.start()
+    thread.join(0.1)
+    assert thread.is_alive()
+    assert not answers
+    control.write_text("normal")
+    thread.join()
+    assert answers == [0]
+    pool.close()
+
+
 def test_figures(module: Callable[[Path, str], ModuleType]) -> None:
     scenario, load, figures = (module(DEMO, name) for name in ("scenario", "load", "figures"))
     plan = scenario.phases(quick=True)

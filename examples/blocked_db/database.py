@@ -64,6 +64,11 @@ class Pool:
         finally:
             self._idle.put(connection)
 
+    def close(self) -> None:
+        """Close the connections that are idle."""
+        while not self._idle.empty():
+            self._idle.get().close()
+
     def _connect(self, path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, check_same_thread=False)
         connection.create_function("remote_work", 0, self._remote_work)
