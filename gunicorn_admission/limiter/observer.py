@@ -27,7 +27,7 @@ class Observer(Protocol):
 
 class Observers:
     """
-    A fixed set of observers; one that raises is reported once and the rest still hear.
+    The observers of a limiter; one that raises is reported once and the rest still hear.
 
     Args:
         observers: Whom to tell, in that order.
@@ -36,6 +36,10 @@ class Observers:
     def __init__(self, observers: Iterable[Observer]) -> None:
         self._observers = tuple(observers)
         self._reported: set[int] = set()
+
+    def add(self, observer: Observer) -> None:
+        """Tell one more from now on."""
+        self._observers = (*self._observers, observer)
 
     def tell(self, events: Iterable[Event]) -> None:
         """Pass events on; never raises an ``Exception``."""

@@ -163,7 +163,9 @@ def _figures(span: Report) -> dict[str, object]:
 
 def _summary(span: Report) -> str:
     s = span.statistics
-    parts = [f"{span.seconds:.0f} s: {sum(span.increments['admitted'].values()):.0f} admitted"]
+    parts = [
+        f"{_short(round(span.seconds, 1))} s: {sum(span.increments['admitted'].values()):.0f} admitted"
+    ]
     for key, words in (("shed", "shed"), ("would_shed", "would be shed")):
         values = span.increments[key]
         if values:
@@ -230,6 +232,7 @@ def use_gunicorn_logger(worker_log: object) -> bool:
         return False
     logger.addHandler(_Forward(worker_log))
     logger.propagate = False
+    logger.disabled = False  # logging.config disables loggers that it does not name
     if logger.level == logging.NOTSET:
         logger.setLevel(logging.DEBUG)  # gunicorn's own level filters behind it
     return True

@@ -1,0 +1,274 @@
+"""
+The waiting room: takes the place of gthread's thread pool.
+
+gunicorn's main loop hands every readable connection to ``submit``. Here it is stamped,
+classified from its first bytes and offered to the limiter. What is granted goes to a
+thread; what must wait waits in the limiter and costs no thread; what is refused is
+answered at once. A thread stands for a slot: the slot ends when gunicorn's ``handle``
+returns, and the same thread then takes the next request that was granted by it.
+
+Threads: ``submit`` runs on the main loop. Pool threads, two threads for exempt requests
+and two that refuse through gunicorn's own code (the shed lane) are daemons, so that a
+hung call cannot keep a worker alive that was told to quit. ``decided`` is called back by
+whichever thread decided. The queues are ``SimpleQueue``; there is no lock of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any
+
+from gunicorn_admission.classify import Classifier, RequestClass
+from gunicorn_admission.core.types import Outcome, Priority, State
+from gunicorn_admission.gthread.arrival import is_gone, waited_ns
+from gunicorn_admission.gthread.bytes_at import peek, skip_proxy_header
+from gunicorn_admission.gthread.capabilities import Capabilities
+from gunicorn_admission.gthread.done import NOTHING_MORE, Done
+from gunicorn_admission.gthread.job import Job
+from gunicorn_admission.gthread.lane import Lane
+from gunicorn_admission.gthread.local import Local
+from gunicorn_admission.gthread.parking import park, set_read_timeout
+from gunicorn_admission.gthread.refusal import Refuser
+from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.settings import Settings
+
+__all__ = ["AdmissionExecutor"]
+
+_log = logging.getLogger("gunicorn_admission")
+_GRANTED, _SHED = State.GRANTED, State.SHED
+EXEMPT_THREADS = 2
+
+
+class AdmissionExecutor:
+    """
+    An executor for ``worker.tpool``.
+
+    Args:
+        worker: gunicorn's, initialised, its main loop not yet running.
+        can: What it can do.
+        limiter: Decides.
+        classifier: Tells the class of a request by its first bytes.
+        settings: Timeouts and switches.
+        threads: Size of the pool.
+        clock: Monotonic nanoseconds, the limiter's.
+    """
+
+    def __init__(
+        self,
+        worker: Any,
+        can: Capabilities,
+        limiter: Limiter,
+        classifier: Classifier,
+        settings: Settings,
+        threads: int,
+        clock: Callable[[], int],
+    ) -> None:
+        self._worker = worker
+        self._can = can
+        self._limiter = limiter
+        self._classifier = classifier
+        self._settings = settings
+        self._clock = clock
+        self.local = Local()
+        self._ready: SimpleQueue[Job | None] = SimpleQueue()
+        self._exempt: SimpleQueue[Job | None] = SimpleQueue()
+        self._refuser = Refuser(worker, can, settings.shed_status)
+        self._lane = Lane(self, settings)
+        self._unknown = limiter.partition("(unparsed)")
+        self._half_closed = not worker.cfg.is_ssl
+        self._complained = False
+        self._threads = threads
+        limiter.each_round = self._look_for_stop
+        for index in range(threads):
+            self._start(self._run, self._ready, f"admission-{index}")
+        for index in range(EXEMPT_THREADS):
+            self._start(self._run_exempt, self._exempt, f"admission-exempt-{index}")
+
+    def _start(
+        self, target: Callable[[SimpleQueue[Job | None]], None], queue: Any, name: str
+    ) -> None:
+        threading.Thread(target=target, args=(queue,), name=name, daemon=True).start()
+
+    # -- on the main loop ------------------------------------------------------------
+
+    def submit(self, handle: Callable[[Any], Any], conn: Any) -> Any:
+        """Take a connection on which something has arrived; gunicorn's main loop calls it."""
+        now_ns = self._clock()
+        sock = conn.sock
+        set_read_timeout(conn, self._settings.read_timeout)
+        request_class: RequestClass | None = None
+        if self._can.plain:
+            try:
+                data = self._first_bytes(conn)
+            except OSError:
+                data = b""
+            if data == b"":
+                return self._finish_now(conn, False)
+            if data is None:
+                if self._can.parking and park(self._worker, conn):
+                    return NOTHING_MORE
+            else:
+                request_class = self._classify(data, conn)
+        future: Any = Done() if self._can.light_future else Future()
+        if not self._can.light_future:
+            future.set_running_or_notify_cancel()
+        arrived_ns = now_ns - waited_ns(sock)
+        if request_class is None:
+            partition, priority, deadline_ns = self._unknown, Priority.DEFAULT, None
+        else:
+            partition = self._limiter.partition(request_class.partition)
+            priority = request_class.priority
+            deadline_ns = request_class.policy.deadline_ns
+            if deadline_ns is not None:
+                deadline_ns += arrived_ns
+        job = Job(
+            partition,
+            priority,
+            arrived_ns,
+            deadline_ns,
+            self._decided,
+            handle,
+            conn,
+            future,
+            request_class,
+        )
+        if request_class is not None and request_class.exempt:
+            self._exempt.put(job)
+            return future
+        self._limiter.offer(job, now_ns)
+        state = job.state
+        if state is _GRANTED:
+            self._ready.put(job)
+        elif state is _SHED:
+            if self._can.light_future and self._refuser.write_on_main_loop(job):
+                return NOTHING_MORE
+            self._refuse(job)
+        return future
+
+    def _first_bytes(self, conn: Any) -> bytes | None:
+        parser = conn.parser
+        if parser is not None:
+            buffered: bytes = parser.unreader.buf.getvalue()
+            if buffered:
+                return buffered
+        return peek(conn.sock)
+
+    def _classify(self, data: bytes, conn: Any) -> RequestClass | None:
+        try:
+            if self._can.proxied and conn.parser is None:
+                data = skip_proxy_header(data)
+            return self._classifier.classify_head(data)
+        except Exception:
+            self._complain("classifying a request failed; such requests count as default")
+            return None
+
+    def _finish_now(self, conn: Any, keep: bool) -> Any:
+        """Return a future that has ended already, in the shape this gunicorn wants."""
+        future: Any = Done() if self._can.light_future else Future()
+        future.set_result(self._shape(conn, keep))
+        return future
+
+    def _shape(self, conn: Any, keep: bool) -> object:
+        return (keep, conn) if self._can.pair_result else keep
+
+    # -- in any thread ---------------------------------------------------------------
+
+    def _decided(self, job: Job) -> None:
+        """A job that had to wait was granted or refused."""
+        if job.state is _GRANTED:
+            self._ready.put(job)
+        else:
+            self._refuse(job)
+
+    def _refuse(self, job: Job) -> None:
+        if is_gone(job.conn.sock, self._half_closed) or self._refuser.write(job):
+            self.close_job(job)
+        elif not self._lane.put(job, self._clock()):
+            self.close_job(job)
+
+    def close_job(self, job: Job) -> None:
+        """Let the main loop close the connection of a job."""
+        job.future.set_result(self._shape(job.conn, False))
+
+    # -- in the pool's threads -------------------------------------------------------
+
+    def _run(self, queue: SimpleQueue[Job | None]) -> None:
+        while True:
+            job = queue.get()
+            if job is None:
+                return
+            while job is not None:
+                job = self._serve(job)
+
+    def _serve(self, job: Job) -> Job | None:
+        """Run one granted job; returns the next one that its end has made room for."""
+        if self._settings.gone_check and is_gone(job.conn.sock, self._half_closed):
+            self._limiter.abandon(job)
+            self.close_job(job)
+            return None
+        local = self.local
+        local.job = job
+        error: BaseException | None = None
+        result: object = None
+        try:
+            result = job.handle(job.conn)
+        except BaseException as raised:
+            error = raised
+        local.job = None
+        # Not granted any more: the gate found it exempt, or ended it with its HTTP/2 stream.
+        following = None
+        if job.state is _GRANTED:
+            following = self._limiter.finish_and_take(job, job.outcome)
+        self.settle(job, result, error)
+        return following if isinstance(following, Job) else None
+
+    def settle(self, job: Job, result: object, error: BaseException | None) -> None:
+        """Hand the result to the main loop."""
+        if error is None:
+            job.future.set_result(result)
+        elif self._can.pair_result:
+            # gunicorn before 24 would leave the connection open for ever.
+            _log.error("a request ended with %r; its connection is closed", error)
+            self.close_job(job)
+        else:
+            job.future.set_exception(error)
+
+    def _run_exempt(self, queue: SimpleQueue[Job | None]) -> None:
+        local = self.local
+        local.exempt = True
+        while True:
+            job = queue.get()
+            if job is None:
+                return
+            self._limiter.bypassed()
+            result, error = None, None
+            try:
+                result = job.handle(job.conn)
+            except BaseException as raised:
+                error = raised
+            self.settle(job, result, error)
+
+    # -- the end ---------------------------------------------------------------------
+
+    def _look_for_stop(self) -> None:
+        """A worker that stops answers whom it keeps waiting rather than let them hang."""
+        if not self._worker.alive:
+            self._limiter.close()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after what they run; waits for nothing, being daemons."""
+        self._limiter.close()
+        for _ in range(self._threads):
+            self._ready.put(None)
+        for _ in range(EXEMPT_THREADS):
+            self._exempt.put(None)
+        self._lane.close()
+
+    def _complain(self, message: str) -> None:
+        if not self._complained:
+            self._complained = True
+            _log.exception("%s; reported once", message)

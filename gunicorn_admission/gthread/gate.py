@@ -1,0 +1,112 @@
+"""The gate on a thread of the executor: its request has been decided on already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from gunicorn_admission.classify import Classifier
+from gunicorn_admission.core.ticket import Ticket
+from gunicorn_admission.core.types import Outcome, Priority, State
+from gunicorn_admission.gthread.arrival import is_gone
+from gunicorn_admission.gthread.job import Job
+from gunicorn_admission.gthread.local import Local
+from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.settings import Settings
+from gunicorn_admission.wsgi import Gate
+
+__all__ = ["ThreadGate"]
+
+_SHED = State.SHED
+
+
+class ThreadGate(Gate):
+    """
+    Takes the job that the executor left on this thread.
+
+    A request whose class only the parser could tell (TLS, PROXY, odd request lines) is
+    re-classified here. Requests without a job, which are later ones on an HTTP/2
+    connection, go through the ordinary gate.
+
+    Args:
+        worker: gunicorn's; ``app`` is its ``wsgi``.
+        limiter, classifier, settings: See :class:`~gunicorn_admission.wsgi.Gate`.
+        local: Shared with the executor.
+    """
+
+    def __init__(
+        self,
+        worker: Any,
+        limiter: Limiter,
+        classifier: Classifier,
+        settings: Settings,
+        local: Local,
+    ) -> None:
+        super().__init__(worker.wsgi, limiter, classifier, settings)
+        self._worker = worker
+        self._local = local
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Run or refuse the job of this thread."""
+        local = self._local
+        job = local.job
+        if job is None:
+            if local.exempt:
+                environ["gunicorn_admission.decision"] = "exempt"
+                return self.app(environ, start_response)
+            return super().__call__(environ, start_response)
+        local.job = None
+        if job.request_class is None:
+            job.request_class = request_class = self.classify(environ)
+            if request_class.exempt:
+                if job.state is not _SHED:
+                    self.limiter.finish(job, Outcome.IGNORE)
+                return self.pass_exempt(environ, start_response)
+            if job.state is _SHED:
+                if request_class.priority is Priority.HIGH:
+                    return self._try_again(job, environ, start_response)
+            else:
+                self.limiter.reclassify(job, request_class.partition, request_class.priority)
+        if job.state is _SHED:
+            return self._refuse_job(job, environ, start_response)
+        environ["gunicorn_admission.client_gone"] = partial(
+            is_gone, job.conn.sock, not self._worker.cfg.is_ssl
+        )
+        end = self.limiter.finish if getattr(job.conn, "is_http2", False) else _note
+        return self.run(job, end, environ, start_response)
+
+    def _try_again(
+        self, job: Job, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """A refused request turned out to be important: it may run here if a slot is free."""
+        assert job.request_class is not None
+        ticket = Ticket(
+            self.limiter.partition(job.request_class.partition), Priority.HIGH, job.arrived_ns, 0
+        )
+        self.limiter.offer(ticket, job.arrived_ns)
+        if ticket.state is _SHED:
+            return self._refuse_job(job, environ, start_response)
+        return self.run(ticket, self.limiter.finish, environ, start_response)
+
+    def _refuse_job(
+        self, job: Job, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        # A refusal must not use up max_requests: a storm of them would recycle the workers
+        # again and again (benoitc/gunicorn #2602).
+        self._worker.nr -= 1
+        return self.refuse(job, environ, start_response)
+
+    def drain(self, environ: dict[str, Any]) -> bool:
+        """As the ordinary gate; remembers for the lane what was left unread."""
+        drained = super().drain(environ)
+        self._local.unread = not drained
+        return drained
+
+
+def _note(job: Ticket, outcome: Outcome) -> None:
+    """The slot ends with the thread's work on the connection; only the outcome is known now."""
+    if isinstance(job, Job):
+        job.outcome = outcome

@@ -1,0 +1,166 @@
+"""Installing admission into a worker that has just been initialised."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from attrs import frozen
+
+from gunicorn_admission.classify import Classifier
+from gunicorn_admission.gthread.capabilities import look
+from gunicorn_admission.gthread.executor import AdmissionExecutor
+from gunicorn_admission.gthread.gate import ThreadGate
+from gunicorn_admission.gthread.quiet import quiet_stalled_senders
+from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.limiter.build import limit_factory
+from gunicorn_admission.observe import LogObserver, Reporter, choose_sink, use_gunicorn_logger
+from gunicorn_admission.settings import Settings
+from gunicorn_admission.settings.derive import Resolved
+from gunicorn_admission.wsgi import Gate
+
+__all__ = ["Installed", "finish_request", "install"]
+
+_log = logging.getLogger("gunicorn_admission")
+
+
+@frozen
+class Installed:
+    """
+    What :func:`install` has done to a worker.
+
+    Attributes:
+        mode: ``"executor"`` (waits in front of the threads), ``"gate"`` (waits in them) or
+            ``"off"``.
+        limiter: Decides; ``None`` when off.
+        classifier: Tells the class of a request; ``None`` when off.
+        reporter: Sends metrics; ``None`` when off.
+        why: For ``gate`` and ``off``, the reason.
+    """
+
+    mode: str
+    limiter: Limiter | None = None
+    classifier: Classifier | None = None
+    reporter: Reporter | None = None
+    why: str = ""
+
+    def stop(self) -> None:
+        """Send the last metrics; the worker is about to exit."""
+        if self.reporter is not None:
+            self.reporter.stop()
+
+
+def install(worker: Any, settings: Settings) -> Installed:
+    """
+    Put admission into a worker: the best mode that it allows, said in one log line.
+
+    Call it once a worker, after ``init_process`` has loaded the application and before
+    ``run`` starts: that is ``post_worker_init``. A second call changes nothing.
+
+    Raises:
+        ConfigError: A setting does not fit the worker's threads.
+    """
+    done = getattr(worker, "admission", None)
+    if isinstance(done, Installed):
+        return done
+    use_gunicorn_logger(worker.log)
+    installed = _install(worker, settings)
+    worker.admission = installed
+    return installed
+
+
+def finish_request(worker: Any, environ: Mapping[str, Any]) -> None:
+    """End a request whose response was never closed; for ``post_request``, harmless twice."""
+    exchange = environ.get("gunicorn_admission.token")
+    if exchange is not None:
+        exchange.end()
+
+
+def _install(worker: Any, settings: Settings) -> Installed:
+    if settings.mode == "off":
+        return _off("mode = off")
+    if getattr(worker, "wsgi", None) is None:
+        return _off(f"{type(worker).__name__} does not serve WSGI; use it with gthread")
+    can = look(worker)
+    threads = settings.threads or worker.cfg.threads
+    if can.executor:
+        resolved = settings.derive(threads, waiting_holds_thread=False)
+        return _install_executor(worker, settings, resolved, can)
+    name = type(worker).__name__
+    concurrency = _gate_concurrency(worker, name)
+    if concurrency is None:
+        return _off(f"{name} runs one request at a time; use -k gthread --threads 8 or more")
+    resolved = settings.derive(settings.threads or concurrency, waiting_holds_thread=True)
+    if resolved.off_reason is not None:
+        return _off(resolved.off_reason)
+    limiter = _limiter(resolved)
+    classifier = Classifier(settings)
+    worker.wsgi = Gate(worker.wsgi, limiter, classifier, settings)
+    why = f"{name} has no thread pool of a known shape"
+    _announce("gate", resolved, why)
+    return Installed("gate", limiter, classifier, _report(worker, limiter, settings), why)
+
+
+def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: Any) -> Installed:
+    limiter = _limiter(resolved)
+    classifier = Classifier(settings)
+    pool = AdmissionExecutor(
+        worker, can, limiter, classifier, settings, resolved.threads, time.monotonic_ns
+    )
+    worker.wsgi = ThreadGate(worker, limiter, classifier, settings, pool.local)
+    replaced, worker.tpool = worker.tpool, pool
+    replaced.shutdown(wait=False)
+    quiet_stalled_senders(worker.log)
+    _announce("executor", resolved, "")
+    return Installed("executor", limiter, classifier, _report(worker, limiter, settings))
+
+
+def _gate_concurrency(worker: Any, name: str) -> int | None:
+    """How many requests a worker without a pool runs at once; ``None`` for one."""
+    if name in ("GeventWorker", "GeventPyWSGIWorker", "EventletWorker"):
+        return int(worker.cfg.worker_connections)
+    if name in ("SyncWorker", "TornadoWorker"):
+        return None
+    return int(worker.cfg.threads) if worker.cfg.threads > 1 else None
+
+
+def _limiter(resolved: Resolved) -> Limiter:
+    return Limiter(
+        policy=resolved.policy,
+        limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
+        partitions=resolved.partitions,
+    )
+
+
+def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
+    log = LogObserver(settings.log_interval)
+    sinks: list[Any] = [log]
+    sink = choose_sink(worker.log, settings, cfg=worker.cfg, worker=worker.age)
+    if sink is not None:
+        sinks.append(sink)
+    reporter = Reporter(limiter.statistics, sinks, settings.statsd_interval)
+    limiter.observe(reporter)
+    reporter.start()
+    return reporter
+
+
+def _off(why: str) -> Installed:
+    _log.warning("admission: off: %s", why)
+    return Installed("off", why=why)
+
+
+def _announce(mode: str, resolved: Resolved, why: str) -> None:
+    policy = resolved.policy
+    _log.info(
+        "admission: %s, limit %s of %d threads (from %d to %d), queue %d, %s%s",
+        mode,
+        resolved.algorithm if resolved.fixed_limit is None else resolved.fixed_limit,
+        resolved.threads,
+        policy.min_limit,
+        policy.max_limit,
+        policy.max_queue,
+        policy.mode.value,
+        f"; {why}" if why else "",
+    )

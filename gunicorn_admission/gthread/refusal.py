@@ -1,0 +1,113 @@
+"""
+Refusing without a thread: a ready-made 503 straight into the socket.
+
+A refusal through a thread, gunicorn's parser and WSGI costs about as much as a trivial
+request, so at ten times the load the refusals alone fill the process. Here it is a peek,
+a read and a send. It is done only for plain HTTP/1.x requests that lie whole in the
+socket buffer: exactly these bytes are taken, so closing sends no reset that would
+overtake the answer, and keep-alive stays possible.
+"""
+
+from __future__ import annotations
+
+import socket
+from functools import partial
+from selectors import EVENT_READ
+from typing import Any
+
+from gunicorn.util import close as close_socket
+
+from gunicorn_admission.answer import raw_answer
+from gunicorn_admission.core.types import Reason
+from gunicorn_admission.gthread.bytes_at import whole_request
+from gunicorn_admission.gthread.capabilities import Capabilities
+from gunicorn_admission.gthread.job import Job
+
+__all__ = ["Refuser"]
+
+
+class Refuser:
+    """
+    Writes refusals for one worker.
+
+    Args:
+        worker: gunicorn's.
+        can: What it can do.
+        status: 503 or 429.
+
+    Thread safety: ``write`` may be called from any thread that owns the connection;
+    ``write_on_main_loop`` only from the main loop.
+    """
+
+    def __init__(self, worker: Any, can: Capabilities, status: int) -> None:
+        self._worker = worker
+        self._can = can
+        self._status = status
+
+    def write_on_main_loop(self, job: Job) -> bool:
+        """Answer and put the connection where it belongs; False when this cannot be done."""
+        worker, conn = self._worker, job.conn
+        keep = self._send(job, keep=self._can.keepalived)
+        if keep is None:
+            return False
+        if keep:
+            # The same as ThreadWorker.finish_request, less the parser, which a connection
+            # needs only once a request on it is served.
+            conn.sock.setblocking(False)
+            conn.data_ready = True
+            conn.set_timeout()
+            worker.keepalived_conns.append(conn)
+            worker.poller.register(
+                conn.sock, EVENT_READ, partial(worker.on_client_socket_readable, conn)
+            )
+        else:
+            worker.nr_conns -= 1
+            close_socket(conn.sock)
+        return True
+
+    def write(self, job: Job) -> bool:
+        """Answer and close, from another thread; False when this cannot be done."""
+        if self._send(job, keep=False) is None:
+            return False
+        conn = job.conn
+        # Nothing unread is left, so there is nothing to linger for; gunicorn 26 to 27.0.1
+        # would linger for up to 2 s on its main loop.
+        conn.close = lambda graceful=False: close_socket(conn.sock)
+        return True
+
+    def _send(self, job: Job, keep: bool) -> bool | None:
+        """Send the answer; whether the connection stays open, ``None`` if nothing was done."""
+        conn = job.conn
+        if not self._can.plain or self._can.proxied or _has_buffered(conn):
+            return None
+        try:
+            whole = whole_request(conn.sock)
+            if whole is None:
+                return None
+            keep = keep and whole.keep_alive and self._may_keep()
+            data = raw_answer(
+                job.reason or Reason.OVERLOADED,
+                job.retry_after_ns,
+                self._status,
+                keep_alive=keep,
+                with_body=not whole.is_head,
+            )
+            conn.sock.recv(whole.size, socket.MSG_DONTWAIT)
+            sent = conn.sock.send(data, socket.MSG_DONTWAIT)
+        except OSError:
+            return False  # the client has left; what remains is to close
+        return keep and sent == len(data)
+
+    def _may_keep(self) -> bool:
+        worker = self._worker
+        return bool(
+            worker.alive
+            and worker.cfg.keepalive
+            and len(worker.keepalived_conns) < worker.max_keepalived
+        )
+
+
+def _has_buffered(conn: Any) -> bool:
+    """Whether the parser has read ahead, so that the socket does not hold the whole request."""
+    parser = conn.parser
+    return parser is not None and bool(parser.unreader.buf.getvalue())

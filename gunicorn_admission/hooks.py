@@ -1,0 +1,250 @@
+"""
+``install(globals())``: the last line of a ``gunicorn.conf.py``.
+
+It puts our server hooks behind the ones that the configuration already has. The user's
+hook runs first and ours in ``finally``: whatever theirs raises reaches gunicorn as before,
+but can neither leak a slot nor skip ours. What ours raises is logged and goes no further,
+since a bug here must not take the site down.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, MutableMapping
+from typing import Any, Final, TypeAlias
+
+from gunicorn.config import make_settings
+
+from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.settings import Settings, load
+from gunicorn_admission.settings.load import DEFAULT_FILE, ENVIRONMENT_PREFIX
+
+__all__ = ["Installation", "install"]
+
+Hook: TypeAlias = Callable[..., Any]
+
+_FILE: Final = ENVIRONMENT_PREFIX + "FILE"
+_MARK: Final = "__gunicorn_admission__"
+_CONF_MODULE: Final = "gunicorn_admission.conf"
+
+
+def install(namespace: MutableMapping[str, Any], /, **settings: Any) -> Installation:
+    """
+    Put admission control into a gunicorn configuration.
+
+    Call it on the last line, for example ``install(globals(), routes={"/pay": "high"})``.
+    Settings come from the keywords, then from ``admission_*`` names of the configuration,
+    then from the environment and a TOML file. They are validated at once, so that
+    ``gunicorn --check-config`` fails on a bad one, and read again in each new worker,
+    which sees ``raw_env`` too.
+
+    A second call without settings, or with the same, changes nothing but takes back hooks
+    that were defined since. Other settings are refused rather than merged: two places
+    that each say half of the truth are a trap.
+
+    Args:
+        namespace: The globals of the configuration; hooks are replaced in it.
+        settings: Fields of :class:`~gunicorn_admission.settings.Settings`.
+
+    Returns:
+        What was installed; the same object for a second call.
+
+    Raises:
+        ConfigError: A setting is unknown or invalid, or a second call disagrees.
+    """
+    marks = (getattr(namespace.get(name), _MARK, None) for name in _COMPOSERS)
+    installation = next((mark for mark in marks if isinstance(mark, Installation)), None)
+    if installation is None:
+        installation = Installation(namespace, settings)
+    elif settings and settings != installation.keywords:
+        raise ConfigError(
+            "install",
+            settings,
+            "the settings of the first call, or none",
+            f"pass everything in one call; the first had {installation.keywords!r}",
+        )
+    for name, setting in make_settings().items():
+        if name in _COMPOSERS:
+            _chain(namespace, name, setting, installation)
+    return installation
+
+
+def _chain(
+    namespace: MutableMapping[str, Any], name: str, setting: Any, installation: Installation
+) -> None:
+    """Replace one hook of the namespace; gunicorn's own setting reads the user's value."""
+    if name in namespace:
+        try:
+            setting.set(namespace[name])  # resolves dotted strings and fewer parameters
+        except TypeError:
+            return  # gunicorn will refuse the value in its own words
+    namespace[name] = installation.composed(name, setting.get())
+
+
+class Installation:
+    """
+    Admission control in one reading of a configuration; a reload makes another.
+
+    It lives in the master and is inherited by the workers it forks. Its methods other
+    than :meth:`settings` and :meth:`composed` are our halves of the hooks.
+
+    Args:
+        namespace: Where ``admission_*`` names are read, again at each start of a worker.
+        keywords: What the user passed to :func:`install`.
+
+    Raises:
+        ConfigError: A setting is unknown or invalid.
+
+    Thread safety: configured by the main thread before requests run; ``post_request``
+    may run in any number of threads.
+    """
+
+    def __init__(self, namespace: Mapping[str, Any], keywords: Mapping[str, Any]) -> None:
+        self.keywords: Final = dict(keywords)
+        self._namespace = namespace
+        self._directory = os.getcwd()
+        self._valid = self.settings()
+        self._worker_pid: int | None = None
+        self._finish: Hook | None = None
+        self._complained: set[str] = set()
+
+    def settings(self) -> Settings:
+        """
+        Read and validate the settings as they are now.
+
+        Files are looked for where gunicorn was started, since its ``chdir`` may have
+        moved the process between two readings.
+
+        Raises:
+            ConfigError: A setting is unknown or invalid.
+        """
+        environ = dict(os.environ)
+        file = environ.get(_FILE) or DEFAULT_FILE
+        path = os.path.join(self._directory, file)
+        if file != DEFAULT_FILE or os.path.isfile(path):
+            environ[_FILE] = path
+        return load(self.keywords, conf=self._namespace, environ=environ)[0]
+
+    def composed(self, name: str, theirs: Hook) -> Hook:
+        """A hook that runs theirs and then ours; theirs itself when it does so already."""
+        if getattr(theirs, _MARK, None) is self:
+            return theirs
+        ours = getattr(self, name)
+
+        def contained(*args: Any) -> None:
+            try:
+                ours(*args)
+            except Exception as error:
+                self._complain(name, error, args[0].log)
+
+        hook = _COMPOSERS[name](theirs, contained)
+        hook.__name__ = name
+        setattr(hook, _MARK, self)
+        return hook
+
+    def _complain(self, name: str, error: Exception, log: Any) -> None:
+        """Log an exception of ours, once a hook, since post_request runs for each request."""
+        if name in self._complained:
+            return
+        self._complained.add(name)
+        if isinstance(error, ConfigError):
+            log.error("gunicorn-admission: %s. Requests are served without admission", error)
+        else:
+            log.exception("gunicorn-admission: %s failed, requests are served without it", name)
+
+    def on_starting(self, server: Any) -> None:
+        """Last check in the master, which knows ``raw_env`` and the threads: refuse to start."""
+        try:
+            self._check(server)
+        except ConfigError as error:
+            server.log.error("gunicorn-admission: %s", error)
+            sys.exit(1)
+        self._look_after(server)
+
+    def on_reload(self, server: Any) -> None:
+        """The same after a HUP, but the site is up and stays up."""
+        try:
+            self._check(server)
+        except ConfigError as error:
+            server.log.error("gunicorn-admission: %s", error)
+        self._look_after(server)
+
+    def _check(self, server: Any) -> None:
+        self._valid = self.settings()
+        if self._valid.mode != "off" and hasattr(server.worker_class, "get_thread_pool"):
+            threads = self._valid.threads or server.cfg.threads
+            self._valid.derive(threads, waiting_holds_thread=False)
+
+    def _look_after(self, server: Any) -> None:
+        # gunicorn imports a `python:` configuration once; forget ours, so that the next
+        # HUP reads the user's file again, as gunicorn does with a file.
+        sys.modules.pop(_CONF_MODULE, None)
+        for name in _COMPOSERS:
+            theirs = getattr(server.cfg, name)
+            ours = self.composed(name, theirs)
+            if ours is not theirs:
+                server.cfg.set(name, ours)
+                server.log.warning(
+                    "gunicorn-admission: the configuration defines %s after install(globals()), "
+                    "which hid ours; chained again. Make install(...) its last line",
+                    name,
+                )
+        sync = server.cfg.worker_class_str.rpartition(".")[2] in {"sync", "SyncWorker"}
+        if sync and self._valid.mode != "off":
+            server.log.warning(
+                "gunicorn-admission: sync workers run one request at a time, so nothing can be "
+                "limited or refused in time. Set threads = 4 or more"
+            )
+
+    def post_worker_init(self, worker: Any) -> None:
+        """Install into the worker: its application is loaded, its threads do not run yet."""
+        if self._worker_pid == os.getpid():
+            return
+        self._worker_pid = os.getpid()
+        # Here and not at the top: the master may have to be patched by gevent first.
+        from gunicorn_admission import gthread
+
+        try:
+            settings = self.settings()
+        except ConfigError as error:
+            worker.log.error("gunicorn-admission: %s; ignored in this worker", error)
+            settings = self._valid
+        gthread.install(worker, settings)
+        self._finish = gthread.finish_request
+
+    def post_request(self, worker: Any, req: Any, environ: dict[str, Any], resp: Any) -> None:
+        """Safety net: give back the slot of a request whose response was never closed."""
+        if self._finish is not None:
+            self._finish(worker, environ)
+
+
+# gunicorn counts positional parameters (`*args` is refused), so each arity is written out.
+
+
+def _server_or_worker(theirs: Hook, ours: Hook) -> Hook:
+    def hook(subject: Any) -> None:
+        try:
+            theirs(subject)
+        finally:
+            ours(subject)
+
+    return hook
+
+
+def _post_request(theirs: Hook, ours: Hook) -> Hook:
+    def hook(worker: Any, req: Any, environ: Any, resp: Any) -> None:
+        try:
+            theirs(worker, req, environ, resp)
+        finally:
+            ours(worker, req, environ, resp)
+
+    return hook
+
+
+_COMPOSERS: Final[dict[str, Callable[[Hook, Hook], Hook]]] = {
+    "on_starting": _server_or_worker,
+    "on_reload": _server_or_worker,
+    "post_worker_init": _server_or_worker,
+    "post_request": _post_request,
+}

@@ -1,0 +1,184 @@
+"""
+The gate: admission around a WSGI application, for any server.
+
+A request that has to wait does so in its thread, so this helps only as long as threads
+are left: limit + waiting + spare must not exceed the server's threads. Under gunicorn's
+gthread worker use ``gunicorn_admission.hooks.install`` instead, which waits in front of
+the threads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gunicorn_admission.answer import answer
+from gunicorn_admission.classify import Classifier, RequestClass
+from gunicorn_admission.core.ticket import Ticket
+from gunicorn_admission.core.types import Outcome, Reason, State
+from gunicorn_admission.exchange import Exchange, TimedInput
+from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.limiter.build import limit_factory
+from gunicorn_admission.settings import Settings, load
+
+__all__ = ["AdmissionMiddleware", "Gate"]
+
+_GRANTED, _WAITING = State.GRANTED, State.WAITING
+#: Threads of a server that does not say how many it has (waitress and werkzeug do not).
+DEFAULT_THREADS = 4
+
+
+class Gate:
+    """
+    Lets requests of one application through, one permit each.
+
+    Args:
+        app: The WSGI application.
+        limiter: Decides.
+        classifier: Tells the class of a request.
+        settings: Status of refusals, and how much of a refused body is read.
+
+    Thread safety: a WSGI callable, so it may be called from any thread.
+    """
+
+    def __init__(
+        self,
+        app: Callable[..., Iterable[bytes]],
+        limiter: Limiter,
+        classifier: Classifier,
+        settings: Settings,
+    ) -> None:
+        self.app = app
+        self.limiter = limiter
+        self.classifier = classifier
+        self.settings = settings
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Admit, wait or refuse, then run the application."""
+        if "gunicorn_admission.decision" in environ:
+            return self.app(environ, start_response)  # a gate further out has decided
+        request_class = self.classify(environ)
+        if request_class.exempt:
+            return self.pass_exempt(environ, start_response)
+        ticket = self.enter(request_class)
+        if ticket.state is not _GRANTED:
+            return self.refuse(ticket, environ, start_response)
+        return self.run(ticket, self.limiter.finish, environ, start_response)
+
+    def classify(self, environ: dict[str, Any]) -> RequestClass:
+        """Return the class of a parsed request."""
+        return self.classifier.classify(environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
+
+    def enter(self, request_class: RequestClass) -> Ticket:
+        """Offer a request to the limiter and wait in this thread for the decision."""
+        now_ns = time.monotonic_ns()
+        deadline_ns = request_class.policy.deadline_ns
+        ticket = Ticket(
+            self.limiter.partition(request_class.partition),
+            request_class.priority,
+            now_ns,
+            None,
+            None if deadline_ns is None else now_ns + deadline_ns,
+        )
+        self.limiter.offer(ticket, now_ns)
+        if ticket.state is _WAITING:
+            self.limiter.wait(ticket)
+        return ticket
+
+    def pass_exempt(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Run an exempt request."""
+        self.limiter.bypassed()
+        environ["gunicorn_admission.decision"] = "exempt"
+        return self.app(environ, start_response)
+
+    def run(
+        self,
+        ticket: Ticket,
+        end: Callable[[Ticket, Outcome], None],
+        environ: dict[str, Any],
+        start_response: Callable[..., Any],
+    ) -> Iterable[bytes]:
+        """Run an admitted request."""
+        policy = ticket.partition.policy
+        first = self.limiter.detach if policy.release_on_first_byte else None
+        exchange = Exchange(ticket, end, first)
+        environ["gunicorn_admission.token"] = exchange
+        environ["gunicorn_admission.decision"] = "admitted"
+        environ["gunicorn_admission.priority"] = ticket.priority.name.lower()
+        environ["gunicorn_admission.partition"] = ticket.partition.name
+        environ["gunicorn_admission.queue_delay"] = ticket.delay_ns / 1e9
+        if environ.get("CONTENT_LENGTH", "0") not in ("", "0") or (
+            "HTTP_TRANSFER_ENCODING" in environ
+        ):
+            environ["wsgi.input"] = TimedInput(environ["wsgi.input"], ticket)
+        return exchange.run(self.app, environ, start_response)
+
+    def refuse(
+        self, ticket: Ticket, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer that the request is refused."""
+        reason = ticket.reason or Reason.OVERLOADED
+        environ["gunicorn_admission.decision"] = "shed"
+        environ["gunicorn_admission.reason"] = reason.value
+        self.drain(environ)
+        refusal = answer(reason, ticket.retry_after_ns, self.settings.shed_status)
+        start_response(refusal.status, refusal.headers)
+        return [b"" if environ["REQUEST_METHOD"] == "HEAD" else refusal.body]
+
+    def drain(self, environ: dict[str, Any]) -> bool:
+        """
+        Read a refused body within bounds; whether all of it was read.
+
+        A client that is still sending when the server closes gets a reset, which may
+        destroy the answer before it is read (RFC 9112 section 9.6).
+        """
+        chunked = "HTTP_TRANSFER_ENCODING" in environ
+        try:
+            length = int(environ.get("CONTENT_LENGTH") or 0)
+        except ValueError:
+            return False
+        if not chunked and (length <= 0 or length > self.settings.drain_bytes):
+            return length <= 0
+        left = self.settings.drain_bytes if chunked else length
+        deadline = time.monotonic() + self.settings.drain_timeout
+        try:
+            while left > 0 and time.monotonic() < deadline:
+                data = environ["wsgi.input"].read(min(left, 65536))
+                if not data:
+                    return True
+                left -= len(data)
+        except Exception:
+            return False  # a broken body is the client's affair; the answer is sent anyway
+        return left == 0 and not chunked
+
+
+class AdmissionMiddleware(Gate):
+    """
+    Admission for a WSGI application on any threaded server.
+
+    Args:
+        app: The WSGI application.
+        settings: Fields of :class:`~gunicorn_admission.settings.Settings`; ``threads`` should
+            be the server's number of threads (default 4). Environment and TOML are read too.
+
+    Raises:
+        ConfigError: A setting cannot work, such as a limit that leaves no thread to refuse.
+
+    Example:
+        ``serve(AdmissionMiddleware(app, threads=8, routes={"/payments": "high"}), threads=8)``
+    """
+
+    def __init__(self, app: Callable[..., Iterable[bytes]], **settings: Any) -> None:
+        loaded, _ = load(settings)
+        resolved = loaded.derive(loaded.threads or DEFAULT_THREADS, waiting_holds_thread=True)
+        limiter = Limiter(
+            policy=resolved.policy,
+            limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
+            partitions=resolved.partitions,
+        )
+        super().__init__(app, limiter, Classifier(loaded), loaded)
