@@ -163,9 +163,8 @@ def _figures(span: Report) -> dict[str, object]:
 
 def _summary(span: Report) -> str:
     s = span.statistics
-    parts = [
-        f"{_short(round(span.seconds, 1))} s: {sum(span.increments['admitted'].values()):.0f} admitted"
-    ]
+    admitted = sum(span.increments["admitted"].values())
+    parts = [f"{_short(round(span.seconds, 1))} s: {admitted:.0f} admitted"]
     for key, words in (("shed", "shed"), ("would_shed", "would be shed")):
         values = span.increments[key]
         if values:

@@ -136,6 +136,12 @@ def spelled(server: Datagrams) -> str:
     return f"{host}:{port}"
 
 
+@pytest.fixture(autouse=True)
+def enabled_logger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever ``logging.config`` did in another test: it disables loggers it does not name."""
+    monkeypatch.setattr(logging.getLogger("gunicorn_admission"), "disabled", False)
+
+
 @pytest.fixture
 def unix_path(tmp_path: Path) -> Path:
     return tmp_path / "statsd"

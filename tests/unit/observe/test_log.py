@@ -21,10 +21,10 @@ LOGGER = logging.getLogger("gunicorn_admission")
 @pytest.fixture(autouse=True)
 def untouched_logger(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     caplog.set_level(logging.DEBUG, "gunicorn_admission")
-    before = (list(LOGGER.handlers), LOGGER.propagate, LOGGER.level)
+    handlers, propagate, level = LOGGER.handlers[:], LOGGER.propagate, LOGGER.level
     yield
-    LOGGER.handlers[:], LOGGER.propagate = before[0], before[1]
-    LOGGER.setLevel(before[2])
+    LOGGER.handlers[:], LOGGER.propagate = handlers, propagate
+    LOGGER.setLevel(level)
 
 
 class Ticks:
@@ -194,6 +194,14 @@ def test_gunicorns_error_log_shows_the_lines_at_its_level(
     LOGGER.debug("too fine for gunicorn")
     assert [line.split(":")[0] for line in lines.lines] == ["WARNING admission", "INFO admission"]
     assert caplog.records == []  # once, not in a root handler as well
+
+
+def test_logging_settings_that_do_not_name_us_do_not_silence_us() -> None:
+    LOGGER.disabled = True  # what dictConfig does to loggers it finds
+    worker_log, lines = error_log(logging.INFO)
+    use_gunicorn_logger(worker_log)
+    LogObserver().on_event(event(EventKind.OVERLOADED))
+    assert len(lines.lines) == 1
 
 
 def test_gunicorns_level_holds() -> None:
