@@ -129,8 +129,8 @@ def _gate(settings: Settings, threads: int) -> tuple[int, int, int]:
     limit = threads - spare - queue if wanted is None else wanted
     if limit < 1 or limit + queue + spare > threads:
         if wanted is None or queue > threads - spare - 1:
-            field, value, largest = "max_queue", queue, threads - spare - 1
             limit = max(limit, 1)
+            field, value, largest = "max_queue", queue, max(0, threads - spare - limit)
         else:
             value, largest = wanted, threads - spare - queue
         total = limit + queue + spare

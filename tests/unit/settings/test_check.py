@@ -9,8 +9,6 @@ import pytest
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings import Settings
 
-LOW = {"priority": "low"}
-
 
 @pytest.mark.parametrize(
     ("values", "field", "said"),
@@ -65,8 +63,8 @@ LOW = {"priority": "low"}
             "the same class 'x'",
         ),
         (
-            {"routes": {"/a": {"name": "x", "retries": True}, "/b": {"name": "x", "retries": False}}},
-            "routes['/b'].retries",
+            {"routes": {"/a": {"name": "x", "stream": True}, "/b": {"name": "x", "stream": False}}},
+            "routes['/b'].stream",
             "the same class 'x'",
         ),
     ],

@@ -53,7 +53,7 @@ def test_is_frozen_to_the_bottom() -> None:
 
 def test_accepts_only_keywords() -> None:
     with pytest.raises(TypeError):
-        Settings("enforce")  # type: ignore[misc]
+        Settings("enforce")  # type: ignore[call-arg]
 
 
 def test_evolve_keeps_the_rest() -> None:
