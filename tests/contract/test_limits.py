@@ -16,6 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from gunicorn_admission.core.limits import (
+    AdaptiveLimit,
     AIMDLimit,
     FixedLimit,
     Gradient2Limit,
@@ -78,6 +79,11 @@ def of_windows(limit: Limit) -> int:
 
 
 CASES = [
+    Case(
+        "adaptive",
+        lambda: AdaptiveLimit(maximum=LARGEST),
+        {KNOWS_NO_CLASSES: "each class has a baseline of its own"},
+    ),
     Case("fixed", lambda: FixedLimit(20), NOT_ADAPTIVE),
     Case("aimd", lambda: AIMDLimit(20, minimum=1, maximum=LARGEST), LOSS_BASED),
     Case("vegas", lambda: VegasLimit(maximum=LARGEST), {}, of_vegas),

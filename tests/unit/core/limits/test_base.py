@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -117,3 +118,57 @@ def test_refused_bounds_change_nothing() -> None:
 def test_the_base_decides_nothing_itself() -> None:
     with pytest.raises(TypeError, match="on_sample"):
         BoundedLimit(initial=1, minimum=1, maximum=1)  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    ("build", "defaults"),
+    [
+        (
+            AIMDLimit,
+            {
+                "initial": 20,
+                "minimum": 20,
+                "maximum": 200,
+                "backoff_ratio": 0.9,
+                "timeout_ns": 5_000_000_000,
+            },
+        ),
+        (
+            VegasLimit,
+            {
+                "initial": 20,
+                "maximum": 1000,
+                "smoothing": 1.0,
+                "probe_multiplier": 30,
+                "jitter": None,
+            },
+        ),
+        (
+            Gradient2Limit,
+            {
+                "initial": 20,
+                "minimum": 20,
+                "maximum": 200,
+                "queue_size": 4,
+                "smoothing": 0.2,
+                "long_window": 600,
+                "rtt_tolerance": 1.5,
+            },
+        ),
+        (
+            WindowedLimit,
+            {
+                "inner": inspect.Parameter.empty,
+                "min_window_ns": 10**9,
+                "max_window_ns": 10**9,
+                "window_size": 10,
+                "percentile": None,
+            },
+        ),
+    ],
+)
+def test_defaults_are_the_published_ones(
+    build: Callable[..., object], defaults: dict[str, object]
+) -> None:
+    parameters = inspect.signature(build).parameters
+    assert {name: parameter.default for name, parameter in parameters.items()} == defaults

@@ -80,3 +80,10 @@ def test_the_gradient_is_never_below_a_half() -> None:
     for _ in range(10):
         after(limit, 10_000, 0)
     assert after(limit, 10**12, 20) == 14  # 20 / 2 + 4
+
+
+def test_a_baseline_of_just_twice_the_rtt_does_not_decay() -> None:
+    limit = Gradient2Limit()
+    after(limit, 3_000, 0)
+    after(limit, 1_000, 0)
+    assert limit.baseline_ns == 2_000.0
