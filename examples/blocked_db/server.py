@@ -36,12 +36,13 @@ def gunicorn(folder: Path, *, admission: bool) -> Iterator[int]:
     one environment variable (which routes matter more); the application is the same.
     """
     (folder / "control").write_text("normal")
-    with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
+    listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    with listening as listener, (folder / "log").open("wb") as log:
         port = listener.getsockname()[1]
         command = [
             *(sys.executable, "-m", "gunicorn", "--workers", "1", "--threads", str(THREADS)),
             *("--bind", f"fd://{listener.fileno()}", "--graceful-timeout", "2"),
-            *("--error-logfile", str(folder / "log"), "app:app"),
+            "app:app",
         ]
         environment = {name: value for name, value in os.environ.items() if "GUNICORN" not in name}
         environment |= {"DEMO_FOLDER": str(folder), "XDG_RUNTIME_DIR": str(folder)}
@@ -54,7 +55,7 @@ def gunicorn(folder: Path, *, admission: bool) -> Iterator[int]:
             env=environment,
             pass_fds=[listener.fileno()],
             start_new_session=True,
-            stderr=(folder / "stderr").open("wb"),
+            stderr=log,
         )
     try:
         _wait_until_healthy(port, server, folder)
@@ -82,8 +83,8 @@ def _wait_until_healthy(port: int, server: subprocess.Popen[bytes], folder: Path
             return
     except OSError as error:
         server.kill()
-        said = [(folder / name).read_text()[-2000:] for name in ("stderr", "log")]
-        raise DidNotStart(f"gunicorn does not answer ({error}):\n" + "\n".join(said)) from error
+        said = (folder / "log").read_text()[-3000:]
+        raise DidNotStart(f"gunicorn does not answer ({error}):\n{said}") from error
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
