@@ -12,19 +12,23 @@ import re
 import socket
 from typing import Any, NamedTuple
 
-__all__ = ["Whole", "peek", "skip_proxy_header", "whole_request"]
+__all__ = ["Peek", "Whole", "skip_proxy_header"]
 
-_PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
-_HEAD = 2048
-#: Requests that are larger are not refused on the main loop.
+_PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
+_TAKE = int(socket.MSG_DONTWAIT)
+#: Requests that are larger are not refused without a thread.
 _MOST = 72 * 1024
+#: As much as is looked at to classify a request: its request line, and in most cases its head.
+_HEAD = 2048
 
 _head = re.compile(
-    rb"([A-Z]{3,20}) [!-~]+ HTTP/1\.([01])\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\0]*\r\n)*)\r\n"
+    rb"([A-Z]{3,20}) [!-~]+ HTTP/1\.([01])\r\n"
+    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\0]*\r\n)*)\r\n"
 )
 _length = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r$", re.M)
 _unusual = re.compile(
-    rb"^(?:transfer-encoding|expect|upgrade|http2-settings):|^content-length:(?![ \t]*[0-9]{1,9}[ \t]*\r$)",
+    rb"^(?:transfer-encoding|expect|upgrade|http2-settings):"
+    rb"|^content-length:(?![ \t]*[0-9]{1,9}[ \t]*\r$)",
     re.M,
 )
 _closes = re.compile(rb"^connection:[^\r\n]*\bclose\b", re.M)
@@ -46,20 +50,64 @@ class Whole(NamedTuple):
     keep_alive: bool
 
 
-def peek(sock: socket.socket, size: int = _HEAD) -> bytes | None:
+class Peek:
     """
-    Return what lies in the socket buffer without taking it.
+    Reads socket buffers without taking from them, into one buffer that is used again.
 
-    Returns:
-        ``b""`` when the client has closed, ``None`` when nothing has arrived yet.
+    One look serves for the class of a request and for refusing it: each system call on
+    the main loop lets go of the interpreter, and it may take a while to get it back.
 
-    Raises:
-        OSError: The connection is broken.
+    Thread safety: one thread at a time; each that needs one has its own.
     """
-    try:
-        return sock.recv(size, _PEEK)
-    except (BlockingIOError, InterruptedError):
-        return None
+
+    __slots__ = ("_buffer", "_length")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(_MOST)
+        self._length = 0
+
+    def look(self, sock: Any) -> bytes | None:
+        """
+        Return the start of what lies in the buffer of a socket.
+
+        Returns:
+            ``b""`` when the client has closed, ``None`` when nothing has arrived yet.
+
+        Raises:
+            OSError: The connection is broken.
+        """
+        self._length = 0
+        try:
+            self._length = sock.recv_into(self._buffer, _MOST, _PEEK)
+        except (BlockingIOError, InterruptedError):
+            return None
+        return bytes(self._buffer[: min(self._length, _HEAD)])
+
+    def whole(self) -> Whole | None:
+        """Return the request that was looked at last, if it is complete and ordinary."""
+        match = _head.match(self._buffer, 0, self._length)
+        if match is None:
+            return None
+        fields = match[3].lower()
+        if _unusual.search(fields):
+            return None
+        lengths = _length.findall(fields)
+        if len(lengths) > 1:
+            return None
+        size = match.end() + (int(lengths[0]) if lengths else 0)
+        if self._length < size:
+            return None
+        keep_alive = match[2] == b"1" and not _closes.search(fields)
+        return Whole(size, match[1] == b"HEAD", keep_alive)
+
+    def take(self, sock: Any, size: int) -> None:
+        """
+        Take what was looked at from the socket.
+
+        Raises:
+            OSError: The connection is broken.
+        """
+        sock.recv_into(self._buffer, size, _TAKE)
 
 
 def skip_proxy_header(data: bytes) -> bytes:
@@ -70,29 +118,3 @@ def skip_proxy_header(data: bytes) -> bytes:
     if data.startswith(_V2_SIGNATURE) and len(data) >= 16:
         return data[16 + int.from_bytes(data[14:16], "big") :]
     return data
-
-
-def whole_request(sock: Any) -> Whole | None:
-    """
-    Return the request at the front of the buffer if it is complete and ordinary.
-
-    Raises:
-        OSError: The connection is broken.
-    """
-    data = peek(sock, _MOST)
-    if not data:
-        return None
-    match = _head.match(data)
-    if match is None:
-        return None
-    fields = match[3].lower()
-    if _unusual.search(fields):
-        return None
-    lengths = _length.findall(fields)
-    if len(lengths) > 1:
-        return None
-    size = match.end() + (int(lengths[0]) if lengths else 0)
-    if len(data) < size:
-        return None
-    keep_alive = match[2] == b"1" and not _closes.search(fields)
-    return Whole(size, match[1] == b"HEAD", keep_alive)

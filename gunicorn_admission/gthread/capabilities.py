@@ -9,6 +9,7 @@ part                           gunicorn      used for
 ``worker.nr``                  20.1 to 27    sheds must not use up ``max_requests``
 ``worker.futures``             20.1 to 23    its absence allows our lighter future
 ``keepalived_conns``           24.0 to 27    keep-alive after a raw refusal
+``accept(listener)``           24.0 to 27    several accepts a turn while refusing
 ``pending_conns``              25.2 to 27    parking of silent connections
 =============================  ============  =====================================
 """

@@ -23,16 +23,18 @@ from queue import SimpleQueue
 from typing import Any
 
 from gunicorn_admission.classify import Classifier, RequestClass
-from gunicorn_admission.core.types import Outcome, Priority, State
+from gunicorn_admission.core.policy import MILLISECOND
+from gunicorn_admission.core.types import Priority, State
+from gunicorn_admission.gthread.accepting import accept_in_batches
 from gunicorn_admission.gthread.arrival import is_gone, waited_ns
-from gunicorn_admission.gthread.bytes_at import peek, skip_proxy_header
+from gunicorn_admission.gthread.bytes_at import Peek, skip_proxy_header
 from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.done import NOTHING_MORE, Done
 from gunicorn_admission.gthread.job import Job
 from gunicorn_admission.gthread.lane import Lane
 from gunicorn_admission.gthread.local import Local
-from gunicorn_admission.gthread.parking import park, set_read_timeout
-from gunicorn_admission.gthread.refusal import Refuser
+from gunicorn_admission.gthread.parking import ReadTimeout, park
+from gunicorn_admission.gthread.refusal import Refuser, has_buffered
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.settings import Settings
 
@@ -41,6 +43,9 @@ __all__ = ["AdmissionExecutor"]
 _log = logging.getLogger("gunicorn_admission")
 _GRANTED, _SHED = State.GRANTED, State.SHED
 EXEMPT_THREADS = 2
+# Whoever has just sent a request is still there; asking costs a system call.
+_JUST_ARRIVED_NS = 2 * MILLISECOND
+_STILL_REFUSING_NS = 100 * MILLISECOND
 
 
 class AdmissionExecutor:
@@ -71,7 +76,9 @@ class AdmissionExecutor:
         self._can = can
         self._limiter = limiter
         self._classifier = classifier
-        self._settings = settings
+        self._gone_check = settings.gone_check
+        self._read_timeout = ReadTimeout(settings.read_timeout)
+        self._peek = Peek()
         self._clock = clock
         self.local = Local()
         self._ready: SimpleQueue[Job | None] = SimpleQueue()
@@ -82,7 +89,10 @@ class AdmissionExecutor:
         self._half_closed = not worker.cfg.is_ssl
         self._complained = False
         self._threads = threads
+        self._refused_at_ns = 0
         limiter.each_round = self._look_for_stop
+        if can.keepalived:
+            accept_in_batches(worker, self._is_refusing)
         for index in range(threads):
             self._start(self._run, self._ready, f"admission-{index}")
         for index in range(EXEMPT_THREADS):
@@ -98,34 +108,68 @@ class AdmissionExecutor:
     def submit(self, handle: Callable[[Any], Any], conn: Any) -> Any:
         """Take a connection on which something has arrived; gunicorn's main loop calls it."""
         now_ns = self._clock()
-        sock = conn.sock
-        set_read_timeout(conn, self._settings.read_timeout)
         request_class: RequestClass | None = None
+        looked = False
         if self._can.plain:
-            try:
-                data = self._first_bytes(conn)
-            except OSError:
-                data = b""
-            if data == b"":
-                return self._finish_now(conn, False)
-            if data is None:
+            data: bytes | None
+            if has_buffered(conn):
+                data = conn.parser.unreader.buf.getvalue()
+            else:
+                try:
+                    data = self._peek.look(conn.sock)
+                except OSError:
+                    data = b""
+                looked = not self._can.proxied
+            if data:
+                request_class = self._classify(data, conn)
+            elif data is None:
                 if self._can.parking and park(self._worker, conn):
                     return NOTHING_MORE
             else:
-                request_class = self._classify(data, conn)
-        future: Any = Done() if self._can.light_future else Future()
+                return self._finish_now(conn, False)
+        future: Any = Done()
         if not self._can.light_future:
+            future = Future()
             future.set_running_or_notify_cancel()
-        arrived_ns = now_ns - waited_ns(sock)
-        if request_class is None:
-            partition, priority, deadline_ns = self._unknown, Priority.DEFAULT, None
-        else:
+        job = self._job(handle, conn, future, request_class, now_ns)
+        if request_class is not None and request_class.exempt:
+            self._read_timeout.set_once(conn)
+            self._exempt.put(job)
+            return future
+        self._limiter.offer(job, now_ns)
+        if (
+            job.state is _SHED
+            and looked
+            and self._can.light_future
+            and self._refuser.write_on_main_loop(job, self._peek)
+        ):
+            self._refused_at_ns = now_ns
+            return NOTHING_MORE
+        self._read_timeout.set_once(conn)
+        if job.state is _GRANTED:
+            self._ready.put(job)
+        elif job.state is _SHED:
+            self._refuse(job)
+        return future
+
+    def _job(
+        self,
+        handle: Callable[[Any], Any],
+        conn: Any,
+        future: Any,
+        request_class: RequestClass | None,
+        now_ns: int,
+    ) -> Job:
+        # A TCP address is a pair; the kernel tells nothing of Unix sockets.
+        arrived_ns = now_ns - waited_ns(conn.sock) if type(conn.server) is tuple else now_ns
+        partition, priority, deadline_ns = self._unknown, Priority.DEFAULT, None
+        if request_class is not None:
             partition = self._limiter.partition(request_class.partition)
             priority = request_class.priority
             deadline_ns = request_class.policy.deadline_ns
             if deadline_ns is not None:
                 deadline_ns += arrived_ns
-        job = Job(
+        return Job(
             partition,
             priority,
             arrived_ns,
@@ -136,26 +180,9 @@ class AdmissionExecutor:
             future,
             request_class,
         )
-        if request_class is not None and request_class.exempt:
-            self._exempt.put(job)
-            return future
-        self._limiter.offer(job, now_ns)
-        state = job.state
-        if state is _GRANTED:
-            self._ready.put(job)
-        elif state is _SHED:
-            if self._can.light_future and self._refuser.write_on_main_loop(job):
-                return NOTHING_MORE
-            self._refuse(job)
-        return future
 
-    def _first_bytes(self, conn: Any) -> bytes | None:
-        parser = conn.parser
-        if parser is not None:
-            buffered: bytes = parser.unreader.buf.getvalue()
-            if buffered:
-                return buffered
-        return peek(conn.sock)
+    def _is_refusing(self) -> bool:
+        return self._clock() - self._refused_at_ns < _STILL_REFUSING_NS
 
     def _classify(self, data: bytes, conn: Any) -> RequestClass | None:
         try:
@@ -185,9 +212,8 @@ class AdmissionExecutor:
             self._refuse(job)
 
     def _refuse(self, job: Job) -> None:
-        if is_gone(job.conn.sock, self._half_closed) or self._refuser.write(job):
-            self.close_job(job)
-        elif not self._lane.put(job, self._clock()):
+        answered = is_gone(job.conn.sock, self._half_closed) or self._refuser.write(job)
+        if answered or not self._lane.put(job, self._clock()):
             self.close_job(job)
 
     def close_job(self, job: Job) -> None:
@@ -206,7 +232,11 @@ class AdmissionExecutor:
 
     def _serve(self, job: Job) -> Job | None:
         """Run one granted job; returns the next one that its end has made room for."""
-        if self._settings.gone_check and is_gone(job.conn.sock, self._half_closed):
+        if (
+            self._gone_check
+            and job.delay_ns > _JUST_ARRIVED_NS
+            and is_gone(job.conn.sock, self._half_closed)
+        ):
             self._limiter.abandon(job)
             self.close_job(job)
             return None

@@ -14,6 +14,7 @@ from gunicorn_admission.gthread.capabilities import look
 from gunicorn_admission.gthread.executor import AdmissionExecutor
 from gunicorn_admission.gthread.gate import ThreadGate
 from gunicorn_admission.gthread.quiet import quiet_stalled_senders
+from gunicorn_admission.gthread.turns import ShortTurns
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.build import limit_factory
 from gunicorn_admission.observe import LogObserver, Reporter, choose_sink, use_gunicorn_logger
@@ -141,6 +142,7 @@ def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
     if sink is not None:
         sinks.append(sink)
     reporter = Reporter(limiter.statistics, sinks, settings.statsd_interval)
+    limiter.observe(ShortTurns())
     limiter.observe(reporter)
     reporter.start()
     return reporter

@@ -19,7 +19,7 @@ from gunicorn.util import close as close_socket
 
 from gunicorn_admission.core.policy import SECOND
 from gunicorn_admission.gthread.job import Job
-from gunicorn_admission.gthread.parking import set_receive_timeout
+from gunicorn_admission.gthread.parking import ReadTimeout
 from gunicorn_admission.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Lane:
 
     def __init__(self, executor: AdmissionExecutor, settings: Settings) -> None:
         self._executor = executor
-        self._settings = settings
+        self._drain_timeout = settings.drain_timeout or 1.0
+        self._drain = ReadTimeout(self._drain_timeout)
+        self._read = ReadTimeout(settings.read_timeout)
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         for index in range(LANE_THREADS):
             threading.Thread(target=self._run, name=f"admission-lane-{index}", daemon=True).start()
@@ -71,7 +73,7 @@ class Lane:
             if time.monotonic_ns() - job.lane_ns > _OLDEST_NS:
                 self._executor.close_job(job)
                 continue
-            set_receive_timeout(job.conn.sock, self._settings.drain_timeout or 1.0)
+            self._drain.set(job.conn.sock)
             local.job, local.unread = job, False
             result: object = None
             error: BaseException | None = None
@@ -84,7 +86,7 @@ class Lane:
                 self._linger(job)
                 self._executor.close_job(job)
             else:
-                set_receive_timeout(job.conn.sock, self._settings.read_timeout)
+                self._read.set(job.conn.sock)
                 self._executor.settle(job, result, error)
 
     def _linger(self, job: Job) -> None:
@@ -94,7 +96,7 @@ class Lane:
         RFC 9112 section 9.6. Done here because gunicorn does it on its main loop.
         """
         sock = job.conn.sock
-        deadline = time.monotonic() + self._settings.drain_timeout
+        deadline = time.monotonic() + self._drain_timeout
         try:
             sock.shutdown(socket.SHUT_WR)
             while time.monotonic() < deadline and sock.recv(65536):

@@ -9,7 +9,9 @@ from functools import partial
 from selectors import EVENT_READ
 from typing import Any
 
-__all__ = ["park", "set_read_timeout", "set_receive_timeout"]
+__all__ = ["ReadTimeout", "park"]
+
+_LEVEL, _OPTION = int(socket.SOL_SOCKET), int(socket.SO_RCVTIMEO)
 
 
 def park(worker: Any, conn: Any) -> bool:
@@ -31,25 +33,33 @@ def park(worker: Any, conn: Any) -> bool:
     return True
 
 
-def set_read_timeout(conn: Any, seconds: float) -> None:
+class ReadTimeout:
     """
-    Bound how long a thread may wait for the next bytes of a client; once a connection.
+    Bounds how long a thread may wait for the next bytes of a client.
 
     A stalled client otherwise holds its thread for ever, and neither gunicorn's timeout
-    nor a middleware sees it. The kernel's timeout stays in force when gunicorn makes the
-    socket blocking again.
+    nor a middleware sees it. It is the kernel's receive timeout, which stays in force when
+    gunicorn makes the socket blocking again.
+
+    Args:
+        seconds: Longest silence; above 0.
     """
-    if getattr(conn, "admission_timed", False):
-        return
-    conn.admission_timed = True
-    set_receive_timeout(conn.sock, seconds)
 
+    __slots__ = ("_value",)
 
-def set_receive_timeout(sock: Any, seconds: float) -> None:
-    """Set ``SO_RCVTIMEO``; a socket that is broken already is left to its reader."""
-    whole = int(seconds)
-    value = struct.pack("ll", whole, int((seconds - whole) * 1e6))
-    try:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
-    except OSError:
-        pass
+    def __init__(self, seconds: float) -> None:
+        whole = int(seconds)
+        self._value = struct.pack("ll", whole, max(1, int((seconds - whole) * 1e6)))
+
+    def set(self, sock: Any) -> None:
+        """Apply it; a socket that is broken already is left to its reader."""
+        try:
+            sock.setsockopt(_LEVEL, _OPTION, self._value)
+        except OSError:
+            pass
+
+    def set_once(self, conn: Any) -> None:
+        """Apply it to a connection that does not have it yet."""
+        if not getattr(conn, "admission_timed", False):
+            conn.admission_timed = True
+            self.set(conn.sock)

@@ -19,11 +19,13 @@ from gunicorn.util import close as close_socket
 
 from gunicorn_admission.answer import raw_answer
 from gunicorn_admission.core.types import Reason
-from gunicorn_admission.gthread.bytes_at import whole_request
+from gunicorn_admission.gthread.bytes_at import Peek
 from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.job import Job
 
 __all__ = ["Refuser"]
+
+_DONTWAIT = int(socket.MSG_DONTWAIT)
 
 
 class Refuser:
@@ -44,10 +46,16 @@ class Refuser:
         self._can = can
         self._status = status
 
-    def write_on_main_loop(self, job: Job) -> bool:
-        """Answer and put the connection where it belongs; False when this cannot be done."""
+    def write_on_main_loop(self, job: Job, peek: Peek) -> bool:
+        """
+        Answer and put the connection where it belongs; False when this cannot be done.
+
+        Args:
+            job: Refused.
+            peek: Has just looked at the connection.
+        """
         worker, conn = self._worker, job.conn
-        keep = self._send(job, keep=self._can.keepalived)
+        keep = self._send(job, peek, keep=self._can.keepalived)
         if keep is None:
             return False
         if keep:
@@ -67,36 +75,41 @@ class Refuser:
 
     def write(self, job: Job) -> bool:
         """Answer and close, from another thread; False when this cannot be done."""
-        if self._send(job, keep=False) is None:
+        if not self._can.plain or self._can.proxied or has_buffered(job.conn):
             return False
-        conn = job.conn
+        peek = Peek()
+        try:
+            peek.look(job.conn.sock)
+        except OSError:
+            return False
+        if self._send(job, peek, keep=False) is None:
+            return False
+        sock = job.conn.sock
         # Nothing unread is left, so there is nothing to linger for; gunicorn 26 to 27.0.1
         # would linger for up to 2 s on its main loop.
-        conn.close = lambda graceful=False: close_socket(conn.sock)
+        job.conn.close = lambda graceful=False: close_socket(sock)
         return True
 
-    def _send(self, job: Job, keep: bool) -> bool | None:
+    def _send(self, job: Job, peek: Peek, keep: bool) -> bool | None:
         """Send the answer; whether the connection stays open, ``None`` if nothing was done."""
-        conn = job.conn
-        if not self._can.plain or self._can.proxied or _has_buffered(conn):
+        whole = peek.whole()
+        if whole is None:
             return None
+        sock = job.conn.sock
+        keep = keep and whole.keep_alive and self._may_keep()
+        data = raw_answer(
+            job.reason or Reason.OVERLOADED,
+            job.retry_after_ns,
+            self._status,
+            keep_alive=keep,
+            with_body=not whole.is_head,
+        )
         try:
-            whole = whole_request(conn.sock)
-            if whole is None:
-                return None
-            keep = keep and whole.keep_alive and self._may_keep()
-            data = raw_answer(
-                job.reason or Reason.OVERLOADED,
-                job.retry_after_ns,
-                self._status,
-                keep_alive=keep,
-                with_body=not whole.is_head,
-            )
-            conn.sock.recv(whole.size, socket.MSG_DONTWAIT)
-            sent = conn.sock.send(data, socket.MSG_DONTWAIT)
+            peek.take(sock, whole.size)
+            sent = sock.send(data, _DONTWAIT)
         except OSError:
             return False  # the client has left; what remains is to close
-        return keep and sent == len(data)
+        return keep and bool(sent == len(data))
 
     def _may_keep(self) -> bool:
         worker = self._worker
@@ -107,7 +120,7 @@ class Refuser:
         )
 
 
-def _has_buffered(conn: Any) -> bool:
+def has_buffered(conn: Any) -> bool:
     """Whether the parser has read ahead, so that the socket does not hold the whole request."""
     parser = conn.parser
     return parser is not None and bool(parser.unreader.buf.getvalue())
