@@ -12,13 +12,16 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from gunicorn.config import make_settings
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings import Settings, load
 from gunicorn_admission.settings.load import DEFAULT_FILE, ENVIRONMENT_PREFIX
+
+if TYPE_CHECKING:
+    from gunicorn_admission.gthread import Installed
 
 __all__ = ["Installation", "install"]
 
@@ -105,7 +108,7 @@ class Installation:
         self._namespace = namespace
         self._directory = os.getcwd()
         self._valid = self.settings()
-        self._worker_pid: int | None = None
+        self._installed: Installed | None = None  # set in a worker, never in the master
         self._finish: Hook | None = None
         self._complained: set[str] = set()
 
@@ -149,16 +152,16 @@ class Installation:
             return
         self._complained.add(name)
         if isinstance(error, ConfigError):
-            log.error("gunicorn-admission: %s. Requests are served without admission", error)
+            log.error("admission: %s. Requests are served without admission", error)
         else:
-            log.exception("gunicorn-admission: %s failed, requests are served without it", name)
+            log.exception("admission: %s failed, requests are served without it", name)
 
     def on_starting(self, server: Any) -> None:
         """Last check in the master, which knows ``raw_env`` and the threads: refuse to start."""
         try:
             self._check(server)
         except ConfigError as error:
-            server.log.error("gunicorn-admission: %s", error)
+            server.log.error("admission: %s", error)
             sys.exit(1)
         self._look_after(server)
 
@@ -167,7 +170,7 @@ class Installation:
         try:
             self._check(server)
         except ConfigError as error:
-            server.log.error("gunicorn-admission: %s", error)
+            server.log.error("admission: %s", error)
         self._look_after(server)
 
     def _check(self, server: Any) -> None:
@@ -186,37 +189,33 @@ class Installation:
             if ours is not theirs:
                 server.cfg.set(name, ours)
                 server.log.warning(
-                    "gunicorn-admission: the configuration defines %s after install(globals()), "
+                    "admission: the configuration defines %s after install(globals()), "
                     "which hid ours; chained again. Make install(...) its last line",
                     name,
                 )
-        sync = server.cfg.worker_class_str.rpartition(".")[2] in {"sync", "SyncWorker"}
-        if sync and self._valid.mode != "off":
-            server.log.warning(
-                "gunicorn-admission: sync workers run one request at a time, so nothing can be "
-                "limited or refused in time. Set threads = 4 or more"
-            )
 
     def post_worker_init(self, worker: Any) -> None:
         """Install into the worker: its application is loaded, its threads do not run yet."""
-        if self._worker_pid == os.getpid():
-            return
-        self._worker_pid = os.getpid()
         # Here and not at the top: the master may have to be patched by gevent first.
         from gunicorn_admission import gthread
 
         try:
             settings = self.settings()
         except ConfigError as error:
-            worker.log.error("gunicorn-admission: %s; ignored in this worker", error)
+            worker.log.error("admission: %s; ignored in this worker", error)
             settings = self._valid
-        gthread.install(worker, settings)
+        self._installed = gthread.install(worker, settings)
         self._finish = gthread.finish_request
 
     def post_request(self, worker: Any, req: Any, environ: dict[str, Any], resp: Any) -> None:
         """Safety net: give back the slot of a request whose response was never closed."""
         if self._finish is not None:
             self._finish(worker, environ)
+
+    def worker_exit(self, server: Any, worker: Any) -> None:
+        """Send the last numbers; gunicorn also calls it in the master, for a lost worker."""
+        if self._installed is not None:
+            self._installed.stop()
 
 
 # gunicorn counts positional parameters (`*args` is refused), so each arity is written out.
@@ -228,6 +227,16 @@ def _server_or_worker(theirs: Hook, ours: Hook) -> Hook:
             theirs(subject)
         finally:
             ours(subject)
+
+    return hook
+
+
+def _worker_exit(theirs: Hook, ours: Hook) -> Hook:
+    def hook(server: Any, worker: Any) -> None:
+        try:
+            theirs(server, worker)
+        finally:
+            ours(server, worker)
 
     return hook
 
@@ -247,4 +256,5 @@ _COMPOSERS: Final[dict[str, Callable[[Hook, Hook], Hook]]] = {
     "on_reload": _server_or_worker,
     "post_worker_init": _server_or_worker,
     "post_request": _post_request,
+    "worker_exit": _worker_exit,
 }

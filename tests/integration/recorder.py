@@ -7,6 +7,7 @@ It records what the hooks call, next to the records of the test app.
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from gunicorn_admission.settings import Settings
@@ -15,8 +16,8 @@ from tests.integration.apps import record
 __all__ = ["finish_request", "install"]
 
 
-def install(worker: Any, settings: Settings) -> None:
-    """Record what a worker gets."""
+def install(worker: Any, settings: Settings) -> SimpleNamespace:
+    """Record what a worker gets; the object that it returns records its ``stop``."""
     record(
         "install",
         {"PATH_INFO": ""},
@@ -24,6 +25,7 @@ def install(worker: Any, settings: Settings) -> None:
         max_queue=settings.max_queue,
         threads=worker.cfg.threads,
     )
+    return SimpleNamespace(stop=lambda: record("stop", {"PATH_INFO": ""}))
 
 
 def finish_request(worker: Any, environ: dict[str, Any]) -> None:

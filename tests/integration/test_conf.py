@@ -31,7 +31,7 @@ def post_worker_init(worker):
     assert server.get("/health").status == 200
     server.wait_records(event="finish")
     assert events(server) == ["theirs", "install", "call", "finish"]
-    assert "gunicorn-admission" not in server.log
+    assert "admission: " not in server.log
 
 
 def test_a_reload_reads_the_users_file_again_and_again(gunicorn: Start, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_file_that_installs_itself_is_not_chained_twice(gunicorn: Start) -> No
     assert server.get("/health").status == 200
     server.wait_records(event="finish")
     server.stop()
-    assert events(server) == ["install", "call", "finish"]
+    assert events(server) == ["install", "call", "finish", "stop"]
     assert server.records(event="install")[0]["limit"] == 2
 
 

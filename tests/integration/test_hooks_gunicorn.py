@@ -36,12 +36,15 @@ def post_worker_init(worker):
     note("theirs")
 def post_request(worker, req, environ, resp):
     note("after")
+def worker_exit(server, worker):
+    note("left")
 install(globals(), limit=2)
 """
     server = gunicorn(*THREADS, conf=RECORDED + conf)
     assert server.get("/health").status == 200
-    server.wait_records(event="finish")
-    assert events(server) == ["theirs", "install", "call", "after", "finish"]
+    server.stop()
+    order = ["theirs", "install", "call", "after", "finish", "left", "stop"]
+    assert events(server) == order
     assert server.records(event="install")[0]["limit"] == 2
     assert server.records(event="finish")[0]["path"] == "/health"
 
@@ -72,7 +75,7 @@ install(globals())
     server.wait_records(event="finish")
     server.wait_log("Exception in post_request hook")
     server.wait_log("ValueError: their bug")
-    assert "gunicorn-admission" not in server.log
+    assert "admission: " not in server.log
 
 
 def test_a_raising_worker_hook_still_stops_the_boot(gunicorn_run: Run) -> None:
@@ -129,14 +132,15 @@ def post_worker_init(worker):
     server.reload()
     server.wait_log("defines post_worker_init after install", count=2)
     server.wait_records(2, event="install")
-    assert events(server) == ["theirs", "install"] * 2
+    boots = [event for event in events(server) if event != "stop"]
+    assert boots == ["theirs", "install"] * 2
 
 
 def test_a_good_configuration_says_nothing(gunicorn: Start) -> None:
     server = gunicorn(*THREADS, conf=RECORDED + "install(globals())")
     server.reload()
     assert server.get("/health").status == 200
-    assert "gunicorn-admission" not in server.log
+    assert "admission: " not in server.log
 
 
 @pytest.mark.parametrize(
@@ -197,7 +201,7 @@ def test_a_bad_variable_set_by_the_configuration_stops_the_start(gunicorn_run: R
     conf = "raw_env = ['GUNICORN_ADMISSION_LIMIT=adaptiv']\ninstall(globals())\n"
     ended = gunicorn_run(*THREADS, "--bind", "unix:g.sock", conf=RECORDED + conf)
     assert ended.returncode == 1
-    assert "[ERROR] gunicorn-admission: " in ended.stdout
+    assert "[ERROR] admission: " in ended.stdout
     assert "Traceback" not in ended.stdout
 
 
@@ -212,14 +216,14 @@ def test_a_bad_variable_at_reload_does_not_take_the_site_down(
     server.reload()
     server.wait_records(event="install", max_queue=9, limit="adaptive")
     assert server.get("/health").status == 200
-    server.wait_log(r"\[ERROR\] gunicorn-admission: .*GUNICORN_ADMISSION_LIMIT")
+    server.wait_log(r"\[ERROR\] admission: .*GUNICORN_ADMISSION_LIMIT")
 
 
 def test_a_limit_above_the_threads_stops_the_start(gunicorn_run: Run) -> None:
     conf = "install(globals(), max_limit=8)\n"
     ended = gunicorn_run(*THREADS, "--bind", "unix:g.sock", conf=RECORDED + conf)
     assert ended.returncode == 1
-    assert "[ERROR] gunicorn-admission: max_limit = 8" in ended.stdout
+    assert "[ERROR] admission: max_limit = 8" in ended.stdout
     assert "there are 2 threads" in ended.stdout
 
 
@@ -252,14 +256,38 @@ install(globals())
     assert server.log.count("post_request failed, requests are served without it") == 1
 
 
-def test_sync_workers_are_told_apart_from_threads(gunicorn: Start) -> None:
-    server = gunicorn(conf=RECORDED + "install(globals())")
-    server.wait_log("sync workers run one request at a time")
-    assert server.get("/health").status == 200
-
-
 def test_preload_and_two_workers(gunicorn: Start) -> None:
     conf = "workers = 2\npreload_app = True\ninstall(globals())\n"
     server = gunicorn(*THREADS, conf=RECORDED + conf)
     rows = server.wait_records(2, event="install")
     assert {row["pid"] for row in rows} == set(server.workers())
+
+
+REAL = "from gunicorn_admission.hooks import install\ninstall(globals())\n"
+
+
+def test_the_real_worker_side_is_found_and_announced(gunicorn: Start) -> None:
+    server = gunicorn(*THREADS, conf=REAL)
+    server.wait_log("admission: executor, limit adaptive of 2 threads")
+    token = server.get("/echo").json()["environ"]
+    assert token["gunicorn_admission.decision"]
+    assert server.stop() == 0
+    assert "Traceback" not in server.log
+
+
+def test_sync_workers_serve_and_say_that_admission_is_off(gunicorn: Start) -> None:
+    server = gunicorn(conf=REAL)
+    server.wait_log("admission: off: SyncWorker runs one request at a time")
+    assert server.get("/health").status == 200
+
+
+def test_a_worker_that_serves_no_wsgi_boots_all_the_same(gunicorn: Start, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "from gunicorn.workers.sync import SyncWorker\n"
+        "class Bare(SyncWorker):\n"
+        "    def load_wsgi(self):\n"
+        "        self.app.wsgi()\n"
+    )
+    server = gunicorn("-k", "bare.Bare", conf=REAL)
+    server.wait_log("admission: off: Bare does not serve WSGI")
+    assert server.workers()

@@ -14,7 +14,7 @@ from gunicorn.config import Config
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.hooks import install
 
-OURS = ("on_starting", "on_reload", "post_worker_init", "post_request")
+OURS = ("on_starting", "on_reload", "post_worker_init", "post_request", "worker_exit")
 
 
 class Log:
@@ -42,9 +42,14 @@ class Process:
 def worker_side(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
     """A stub of the package that works in the worker; ``calls`` keeps what it was asked."""
     calls: list[tuple[Any, ...]] = []
+
+    def install(worker: object, settings: object) -> types.SimpleNamespace:
+        calls.append(("install", worker, settings))
+        return types.SimpleNamespace(stop=lambda: calls.append(("stop",)))
+
     stub = types.SimpleNamespace(
         calls=calls,
-        install=lambda worker, settings: calls.append(("install", worker, settings)),
+        install=install,
         finish_request=lambda worker, environ: calls.append(("finish", worker, environ)),
     )
     monkeypatch.setitem(sys.modules, "gunicorn_admission.gthread", stub)
@@ -66,7 +71,7 @@ def test_gunicorn_accepts_the_composed_hooks_as_they_are() -> None:
     namespace: dict[str, Any] = {}
     install(namespace)
     cfg = configured(namespace)
-    assert [getattr(cfg, name) is namespace[name] for name in OURS] == [True] * 4
+    assert [getattr(cfg, name) is namespace[name] for name in OURS] == [True] * 5
 
 
 @pytest.mark.parametrize("given", [2, 3, 4])
@@ -126,25 +131,22 @@ def test_requests_before_the_install_are_nothing_to_finish() -> None:
     assert worker.log.lines == []
 
 
-def test_a_worker_is_installed_into_once(worker_side: types.SimpleNamespace) -> None:
+def test_a_worker_gets_the_settings(worker_side: types.SimpleNamespace) -> None:
     namespace: dict[str, Any] = {}
     installation = install(namespace, limit=3)
-    for _ in range(2):
-        namespace["post_worker_init"](worker := Process())
-    assert [call[0] for call in worker_side.calls] == ["install"]
-    assert worker_side.calls[0][2] == installation.settings()
+    namespace["post_worker_init"](worker := Process())
+    assert worker_side.calls == [("install", worker, installation.settings())]
     assert worker.log.lines == []
 
 
-def test_a_forked_worker_is_another_one(
-    worker_side: types.SimpleNamespace, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_worker_that_exits_stops_what_was_installed(worker_side: types.SimpleNamespace) -> None:
     namespace: dict[str, Any] = {}
     install(namespace)
-    namespace["post_worker_init"](Process())
-    monkeypatch.setattr("os.getpid", lambda: -1)
-    namespace["post_worker_init"](Process())
-    assert [call[0] for call in worker_side.calls] == ["install", "install"]
+    namespace["worker_exit"](server := Process(), Process())  # in the master: nothing to stop
+    namespace["post_worker_init"](worker := Process())
+    namespace["worker_exit"](server, worker)
+    assert [call[0] for call in worker_side.calls] == ["install", "stop"]
+    assert server.log.lines == []
 
 
 def test_a_second_call_is_the_first() -> None:
@@ -319,26 +321,6 @@ def test_hidden_hooks_are_chained_again(hook: str, worker_side: types.SimpleName
     assert worker_side.calls[-1][:2] == ("install", worker)
     namespace[hook](server)
     assert len(server.log.lines) == 1
-
-
-@pytest.mark.parametrize(
-    ("settings", "warned"),
-    [
-        ({"threads": 1}, True),
-        ({"threads": 1, "worker_class": "gunicorn.workers.sync.SyncWorker"}, True),
-        ({"threads": 2}, False),
-        ({"threads": 1, "worker_class": "gthread"}, False),
-        ({"threads": 1, "admission_mode": "off"}, False),
-    ],
-)
-def test_only_single_threaded_sync_workers_get_a_warning(
-    settings: dict[str, Any], warned: bool
-) -> None:
-    namespace: dict[str, Any] = settings
-    install(namespace)
-    server = Process(configured(namespace))
-    namespace["on_starting"](server)
-    assert ["sync workers" in line for line in server.log.lines] == [True] * warned
 
 
 @pytest.mark.parametrize("hook", ["on_starting", "on_reload"])
