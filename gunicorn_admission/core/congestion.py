@@ -12,6 +12,7 @@ from __future__ import annotations
 from gunicorn_admission.core.codel import CoDel
 from gunicorn_admission.core.policy import MILLISECOND, Policy
 from gunicorn_admission.core.saturation import Saturation
+from gunicorn_admission.core.standing import StandingQueue
 from gunicorn_admission.core.types import Priority
 
 __all__ = ["OVERLOADED_PLACES", "Congestion"]
@@ -23,6 +24,7 @@ OVERLOADED_PLACES = 2
 _SHORTEST_TARGET = 5 * MILLISECOND
 _LONGEST_TARGET = 50 * MILLISECOND
 _HIGH_PATIENCE = 50 * MILLISECOND
+_INTERVALS_TARGET = 20  # as 100 ms are to 5 ms, RFC 8289 section 4.4
 _WEIGHT = 4  # the mean moves by 1/2**4 of the difference
 
 
@@ -41,31 +43,40 @@ class Congestion:
         rolls_at_ns: When ``roll`` has something to do.
     """
 
-    __slots__ = ("_policy", "codel", "overloaded", "rolls_at_ns", "rtt_ns", "saturation", "target_ns")
+    __slots__ = ("_policy", "codel", "overloaded", "queue", "rolls_at_ns", "rtt_ns", "saturation", "target_ns")
 
     def __init__(self, policy: Policy, now_ns: int) -> None:
         self._policy = policy
         self.codel = CoDel(policy.interval_ns, now_ns)
         self.saturation = Saturation(policy.interval_ns, now_ns)
+        self.queue = StandingQueue(now_ns)
         self.overloaded = False
         self.rtt_ns = 0
         self.target_ns = policy.target_ns or _SHORTEST_TARGET
-        self.rolls_at_ns = self.codel.ends_ns
+        self.rolls_at_ns = self.queue.ends_ns
 
     def sample(self, rtt_ns: int) -> None:
         """Take the service time of one successful request."""
         mean = self.rtt_ns
         self.rtt_ns = mean + (min(rtt_ns, 4 * mean) - mean >> _WEIGHT) if mean else rtt_ns
 
-    def roll(self, now_ns: int) -> bool:
-        """Close the interval if it has ended; whether ``overloaded`` changed."""
-        if self._policy.target_ns is None:
-            self.target_ns = min(max(self.rtt_ns // 4, _SHORTEST_TARGET), _LONGEST_TARGET)
-        self.codel.roll(now_ns, self.target_ns)
-        self.saturation.roll(now_ns)
-        self.rolls_at_ns = self.codel.ends_ns
+    def roll(self, now_ns: int, waiting: int) -> bool:
+        """Close what has ended; whether ``overloaded`` changed."""
+        queue, codel, saturation = self.queue, self.codel, self.saturation
+        queue.roll(now_ns, waiting)
+        if now_ns >= codel.ends_ns:
+            if self._policy.target_ns is None:
+                self.target_ns = min(max(self.rtt_ns // 4, _SHORTEST_TARGET), _LONGEST_TARGET)
+                interval_ns = max(self._policy.interval_ns, _INTERVALS_TARGET * self.target_ns)
+                codel.interval_ns = interval_ns
+            codel.roll(now_ns, self.target_ns)
+        saturation.roll(now_ns)
+        self.rolls_at_ns = min(queue.ends_ns, codel.ends_ns)
         before = self.overloaded
-        self.overloaded = self.codel.overloaded or self.saturation.sustained
+        if before:
+            self.overloaded = saturation.sustained or codel.overloaded
+        else:
+            self.overloaded = queue.standing or (codel.overloaded and queue.lingering)
         return self.overloaded is not before
 
     def patience_ns(self, priority: Priority) -> int:

@@ -189,7 +189,7 @@ class Controller(Queueing):
                 self.drop_waiter(ticket, Reason.STALLED)
 
     def _roll(self, now_ns: int) -> None:
-        if not self.congestion.roll(now_ns):
+        if not self.congestion.roll(now_ns, self.waiting):
             return
         overloaded = self.congestion.overloaded
         self._tell(
@@ -205,8 +205,6 @@ class Controller(Queueing):
             for ticket in self.waitlist.beyond(Priority.DEFAULT, OVERLOADED_PLACES):
                 if ticket.timeout_ns is None:
                     self.drop_waiter(ticket, Reason.OVERLOADED)
-        for ticket in self.waitlist:
-            self.set_expiry(ticket)
 
     def _review(self, now_ns: int) -> None:
         for partition in self.stalls.review(now_ns):

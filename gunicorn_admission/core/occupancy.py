@@ -27,7 +27,7 @@ class Occupancy:
         now_ns: Present time on the caller's monotonic clock.
 
     Attributes:
-        allowed: How many may run now: the limit, plus the requests of frozen classes (they
+        allowed: How many may run now: the limit, plus the requests of hung classes (they
             hold threads but use no capacity), never above the hard bound.
         inflight: Slots held.
         detached: Threads still busy with a response whose slot has ended.
@@ -55,7 +55,7 @@ class Occupancy:
         self.learned = self.limit.limit
         limit = self.learned if self.pinned is None else self.pinned
         hard = self.policy.max_limit - self.detached
-        allowed = 0 if self.paused else min(limit + self.stalls.frozen_inflight(), hard)
+        allowed = 0 if self.paused else min(limit + self.stalls.hung_inflight(now_ns), hard)
         if allowed == self.allowed:
             return
         self.allowed = allowed

@@ -17,6 +17,7 @@ from gunicorn_admission.core.waitlist import Waitlist
 __all__ = ["Queueing"]
 
 _WAITING, _SHED = State.WAITING, State.SHED
+_NO_PLACE = (Reason.OVERLOADED, Reason.PREDICTED_WAIT, Reason.QUEUE_FULL)
 
 
 class Queueing(Occupancy):
@@ -80,6 +81,9 @@ class Queueing(Occupancy):
         wait_ns = (ahead + 1) * rtt_ns // max(1, slots)
         if self.hopeless(ticket, now_ns, wait_ns):
             return Reason.DEADLINE
+        if congestion.overloaded:
+            # Half as much again, for who waits in vain has lost twice.
+            wait_ns += wait_ns // 2
         if wait_ns > patience_ns:
             return Reason.PREDICTED_WAIT
         if self.waiting >= self.policy.max_queue:
@@ -129,6 +133,8 @@ class Queueing(Occupancy):
             self.policy.retry_after_ns,
             self._jitter(),
         )
+        if reason in _NO_PLACE and ticket.priority is not Priority.LOW:
+            self.congestion.queue.turned_away += 1
         partition.shed += 1
         partition.refused_in_a_row += 1
         self.totals.count_shed(ticket.priority, reason)

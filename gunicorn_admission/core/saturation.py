@@ -13,8 +13,7 @@ from collections import deque
 __all__ = ["Saturation"]
 
 _INTERVALS = 3
-_ENTER = 0.75
-_LEAVE = 0.5
+_HALF = 0.5
 
 
 class Saturation:
@@ -26,7 +25,7 @@ class Saturation:
         now_ns: Start of the first.
 
     Attributes:
-        sustained: It was at least three quarters; stays set until less than half.
+        sustained: It was at least half.
     """
 
     __slots__ = ("_full_ns", "_full_since_ns", "_opened_ns", "_past", "interval_ns", "sustained")
@@ -63,4 +62,4 @@ class Saturation:
         self._full_ns = 0
         self._opened_ns = now_ns
         mean = sum(self._past) / _INTERVALS
-        self.sustained = mean >= (_LEAVE if self.sustained else _ENTER)
+        self.sustained = mean >= _HALF

@@ -121,6 +121,6 @@ class Stalls:
             fresh.append(partition)
         return fresh
 
-    def frozen_inflight(self) -> int:
-        """Slots held by frozen classes."""
-        return sum(p.inflight for p in self._shares if p.frozen_at_ns)
+    def hung_inflight(self, now_ns: int) -> int:
+        """Slots held by hung classes: threads that are lost, but use no capacity."""
+        return sum(p.inflight for p in self._shares if self.is_hung(p, now_ns))

@@ -38,6 +38,8 @@ _ENOUGH = 20
 # With little traffic a window stays open for longer and does with fewer samples.
 _PATIENCE_NS = 5 * SECOND
 _FEW = 5
+# When even the fastest of a few is slower than this, more of them would say the same.
+_CERTAIN = 3.0
 _TOLERANCE = 1.5
 _SLACK = 1.5
 _RATE_MEMORY_NS = SECOND
@@ -162,7 +164,8 @@ class AdaptiveLimit:
         if self._dip.since_ns >= 0:
             self._end_dip(now_ns)
             return
-        if count < (_FEW if waited else _ENOUGH) and not self._dropped:
+        certain = count >= _FEW and min(self._slowdowns) > _CERTAIN
+        if count < (_FEW if waited else _ENOUGH) and not (self._dropped or certain):
             self._baselines.learn(False, _FEW if waited else _ENOUGH, only_new=True)
             self._closes_ns = now_ns + _WINDOW_NS // 10
             return
