@@ -205,7 +205,8 @@ class Installation:
             worker.log.error("admission: %s; ignored in this worker", error)
             settings = self._valid
         self._installed = gthread.install(worker, settings)
-        self._finish = gthread.finish_request
+        if self._installed.mode != "off":  # an ASGI worker has no WSGI environ to look into
+            self._finish = gthread.finish_request
 
     def post_request(self, worker: Any, req: Any, environ: dict[str, Any], resp: Any) -> None:
         """Safety net: give back the slot of a request whose response was never closed."""

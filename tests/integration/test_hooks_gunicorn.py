@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from gunicorn.workers import SUPPORTED_WORKERS
 
 from tests.integration.server import Gunicorn
 
@@ -291,3 +292,20 @@ def test_a_worker_that_serves_no_wsgi_boots_all_the_same(gunicorn: Start, tmp_pa
     server = gunicorn("-k", "bare.Bare", conf=REAL)
     server.wait_log("admission: off: Bare does not serve WSGI")
     assert server.workers()
+
+
+@pytest.mark.skipif("asgi" not in SUPPORTED_WORKERS, reason="gunicorn before 25")
+def test_an_asgi_worker_is_left_alone(gunicorn: Start, tmp_path: Path) -> None:
+    (tmp_path / "bare.py").write_text(
+        "async def application(scope, receive, send):\n"
+        "    if scope['type'] != 'http':\n"
+        "        raise NotImplementedError  # no lifespan\n"
+        "    headers = [(b'content-length', b'2')]\n"
+        "    await send({'type': 'http.response.start', 'status': 200, 'headers': headers})\n"
+        "    await send({'type': 'http.response.body', 'body': b'ok'})\n"
+    )
+    server = gunicorn("-k", "asgi", app="bare:application", conf=REAL)
+    server.wait_log("admission: off: ASGIWorker does not serve WSGI")
+    assert server.get("/").text == "ok"
+    server.stop()
+    assert "failed" not in server.log

@@ -45,10 +45,11 @@ def worker_side(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
 
     def install(worker: object, settings: object) -> types.SimpleNamespace:
         calls.append(("install", worker, settings))
-        return types.SimpleNamespace(stop=lambda: calls.append(("stop",)))
+        return types.SimpleNamespace(mode=stub.mode, stop=lambda: calls.append(("stop",)))
 
     stub = types.SimpleNamespace(
         calls=calls,
+        mode="executor",
         install=install,
         finish_request=lambda worker, environ: calls.append(("finish", worker, environ)),
     )
@@ -128,6 +129,19 @@ def test_requests_before_the_install_are_nothing_to_finish() -> None:
     install(namespace)
     worker = Process()
     namespace["post_request"](worker, None, {}, None)
+    assert worker.log.lines == []
+
+
+def test_requests_of_a_worker_without_admission_are_left_alone(
+    worker_side: types.SimpleNamespace,
+) -> None:
+    worker_side.mode = "off"
+    namespace: dict[str, Any] = {}
+    install(namespace)
+    worker = Process()
+    namespace["post_worker_init"](worker)
+    namespace["post_request"](worker, "req", None, "resp")
+    assert [call[0] for call in worker_side.calls] == ["install"]
     assert worker.log.lines == []
 
 
