@@ -137,7 +137,7 @@ class Use:
         Take one window.
 
         Service times lag behind concurrency, so a peak counts as harmless only when all
-        was still well two windows and one and a half service times later.
+        was still well 150 ms and one and a half service times later.
         """
         self._best *= 0.998
         if not healthy:
