@@ -18,12 +18,11 @@ class Done:
     Thread safety: one thread sets the result, one adds the callback, in any order.
     """
 
-    __slots__ = ("_callback", "_error", "_once", "_ready", "_result")
+    __slots__ = ("_callback", "_once", "_ready", "_result")
 
     def __init__(self) -> None:
         self._callback: Callable[[Any], object] | None = None
         self._result: object = None
-        self._error: BaseException | None = None
         self._ready = False
         self._once = [True]
 
@@ -40,15 +39,8 @@ class Done:
         if self._callback is not None:
             self._call()
 
-    def set_exception(self, error: BaseException) -> None:
-        """Finish with what ``handle`` raised."""
-        self._error = error
-        self.set_result(None)
-
     def result(self) -> object:
-        """Return or raise what the handler did."""
-        if self._error is not None:
-            raise self._error
+        """Return what was set."""
         return self._result
 
     def cancelled(self) -> bool:

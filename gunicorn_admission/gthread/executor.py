@@ -123,8 +123,12 @@ class AdmissionExecutor:
             if data:
                 request_class = self._classify(data, conn)
             elif data is None:
-                if self._can.parking and park(self._worker, conn):
-                    return NOTHING_MORE
+                if self._can.parking:
+                    if park(self._worker, conn):
+                        return NOTHING_MORE
+                elif self._worker.cfg.keepalive:
+                    # A connection without a request is what gunicorn calls kept alive.
+                    return self._finish_now(conn, True)
             else:
                 return self._finish_now(conn, False)
         future: Any = Done()
@@ -257,15 +261,19 @@ class AdmissionExecutor:
         return following if isinstance(following, Job) else None
 
     def settle(self, job: Job, result: object, error: BaseException | None) -> None:
-        """Hand the result to the main loop."""
+        """
+        Hand the result to the main loop; an error ends its connection and nothing else.
+
+        It is one that no ``except Exception`` of gunicorn has caught, such as SystemExit.
+        Before 24 gunicorn would leave the connection open for ever. Later it would raise it
+        on its main loop, which ends the worker in the middle of its other requests, and
+        the whole server where it is KeyboardInterrupt or ``SystemExit(3)``.
+        """
         if error is None:
             job.future.set_result(result)
-        elif self._can.pair_result:
-            # gunicorn before 24 would leave the connection open for ever.
+        else:
             _log.error("a request ended with %r; its connection is closed", error)
             self.close_job(job)
-        else:
-            job.future.set_exception(error)
 
     def _run_exempt(self, queue: SimpleQueue[Job | None]) -> None:
         local = self.local
