@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, overload
 
 from attrs import evolve, field, frozen
 
@@ -115,6 +115,10 @@ class Classifier:
         line = read_request_line(head, self._script_name)
         return None if line is None else self.classify(*line)
 
+    @overload  # in two, or a checker cannot infer the type of a mixed table
+    def add_rules(self, rules: Mapping[str, RuleLike]) -> None: ...
+    @overload
+    def add_rules(self, rules: Iterable[RouteRule]) -> None: ...
     def add_rules(self, rules: Mapping[str, RuleLike] | Iterable[RouteRule]) -> None:
         """
         Add rules while running, such as those of decorated views.

@@ -58,16 +58,16 @@ class Pattern:
         return any(len(segment) != 1 for segment in self.segments)
 
     @property
-    def specificity(self) -> tuple[bool, int, bool, bool, int]:
+    def specificity(self) -> tuple[bool, int, bool, int]:
         """
         Sort key; the larger one decides about a path that two patterns cover.
 
-        Exact, then the number of literal characters, then no star, then no ``**``,
-        then fewer stars. It depends on the pattern only, never on the order of rules.
+        Exact, then the number of literal characters, then no ``**``, then fewer stars. It
+        depends on the pattern only, never on the order of rules.
         """
         literal = sum(1 + sum(map(len, segment)) for segment in self.segments)
         stars = sum(len(segment) - 1 for segment in self.segments if segment)
-        return self.exact, literal, not self.starred, REST not in self.segments, -stars
+        return self.exact, literal, REST not in self.segments, -stars
 
     @property
     def literal_path(self) -> str | None:

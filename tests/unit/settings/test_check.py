@@ -84,7 +84,7 @@ def test_contradiction(values: dict[str, Any], field: str, said: str) -> None:
         {"max_wait": "20ms", "low_max_wait": "20ms"},
         {"low_max_wait": "1s"},
         {"retry_after": (5, 5)},
-        {"share": {"/a": 0.3, "/b": 0.3, "/c": 0.3}},
+        {"share": {"/a": 0.05, "/b": 0.55, "/c": 0.3}},
         {"share": {"(other)": 0.1}, "cap": {"/": 2, "/a-b_c~d.e": 3}},
         {"partition_by": "route", "share": {"(default)": 0.5}},
         {"partition_by": "none", "routes": {"/a": {"priority": "low", "stream": True}}},

@@ -114,6 +114,11 @@ def test_a_limit_takes_its_room_from_the_derived_queue() -> None:
     assert Settings(limit=7).derive(8, GATE).policy.max_queue == 0
 
 
+def test_a_reserve_takes_its_room_from_the_derived_queue() -> None:
+    resolved = Settings(reserve=6).derive(8, GATE)
+    assert (resolved.policy.max_limit, resolved.policy.max_queue, resolved.spare) == (1, 1, 6)
+
+
 def test_executor_refuses_a_limit_above_the_threads() -> None:
     assert Settings(limit=8).derive(8, EXECUTOR).fixed_limit == 8
     with pytest.raises(ConfigError, match=r"limit = 9: expected at most 8"):
@@ -149,6 +154,7 @@ def test_threads_must_exist() -> None:
         ({}, 4, 3),
         ({}, 32, 28),
         ({"limit": 8}, 32, 7),
+        ({"limit": 8, "max_limit": 32}, 32, 7),
         ({"cap": 2}, 32, 2),
         ({"cap": {"/a": 2}}, 32, 28),
         ({"partition_by": "none"}, 32, None),
