@@ -140,7 +140,8 @@ class Exchange:
             self.end()
             return result
         wrapper = environ.get("wsgi.file_wrapper")
-        if wrapper is not None and isinstance(wrapper, type) and isinstance(result, wrapper):
+        is_file: bool = isinstance(wrapper, type) and isinstance(result, wrapper)
+        if is_file:
             ticket.sampled_at_ns = _now_ns()
             self._close = getattr(result, "close", None)
             result.close = self.close

@@ -59,7 +59,9 @@ def note_sendfile() -> None:
     Response.sendfile = sendfile
 
 
-def admission(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
+def admission(
+    environ: WSGIEnvironment, start_response: StartResponse, rest: str
+) -> Iterable[bytes]:
     """``/admission``: statistics as JSON; exempt in the configuration."""
     return answer(start_response, json.dumps(statistics()).encode(), "application/json")
 
