@@ -145,7 +145,8 @@ class Exchange:
             ticket.sampled_at_ns = _now_ns()
             self._close = getattr(result, "close", None)
             result.close = self.close
-            return result
+            file: Iterable[bytes] = result
+            return file
         self._close = getattr(result, "close", None)
         self._body = iter(result)
         return self
