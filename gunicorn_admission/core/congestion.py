@@ -1,8 +1,9 @@
 """
 Is there overload, and how long may a request wait because of it?
 
-Overload means that a queue stands: CoDel's flag, or all slots taken nearly all the time.
-Until then everybody may wait ``max_wait``, so that bursts pass. After that waiting only
+Overload begins when the queue does not shrink any more (``standing.py``), or when CoDel
+finds that all waited too long while it hardly shrinks. It ends when neither CoDel says so
+nor all slots are taken half of the time. Until it begins everybody may wait ``max_wait``, so that bursts pass. After that waiting only
 makes answers late, so patience shrinks: DEFAULT to twice the target (CoDel's shed-late
 rule), HIGH to about one service time, LOW to nothing.
 """
@@ -43,7 +44,16 @@ class Congestion:
         rolls_at_ns: When ``roll`` has something to do.
     """
 
-    __slots__ = ("_policy", "codel", "overloaded", "queue", "rolls_at_ns", "rtt_ns", "saturation", "target_ns")
+    __slots__ = (
+        "_policy",
+        "codel",
+        "overloaded",
+        "queue",
+        "rolls_at_ns",
+        "rtt_ns",
+        "saturation",
+        "target_ns",
+    )
 
     def __init__(self, policy: Policy, now_ns: int) -> None:
         self._policy = policy

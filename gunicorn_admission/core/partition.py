@@ -22,10 +22,12 @@ class Partition:
         guarantee: Slots held back for it at the present limit.
         inflight, waiting: Slots held, requests queued.
         running: Tickets in flight, oldest first.
+        stuck: Those of them that were past the stall age at the last look.
         rtt_ns: Moving mean of its service time; 0 before the first sample.
-        quiet_since_ns: Since when it is busy without a completion.
+        quiet_since_ns: Its last completion.
         frozen_at_ns: When it was found quiet for too long; 0 while it is not.
         stalled: It hangs: only probes are let through.
+        revived_ns: When a probe last ended a stall.
         next_probe_ns: Earliest time of the next probe.
         refused_in_a_row: Refusals since the last grant.
     """
@@ -41,11 +43,13 @@ class Partition:
         "policy",
         "quiet_since_ns",
         "refused_in_a_row",
+        "revived_ns",
         "room",
         "rtt_ns",
         "running",
         "shed",
         "stalled",
+        "stuck",
         "waiting",
     )
 
@@ -57,10 +61,12 @@ class Partition:
         self.inflight = self.waiting = 0
         self.granted = self.shed = 0
         self.running: dict[Ticket, None] = {}
+        self.stuck: set[Ticket] = set()
         self.rtt_ns = 0
         self.quiet_since_ns = 0
         self.frozen_at_ns = 0
         self.stalled = False
+        self.revived_ns = 0
         self.next_probe_ns = 0
         self.refused_in_a_row = 0
 

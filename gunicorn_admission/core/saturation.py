@@ -1,9 +1,9 @@
 """
-Time spent at the limit: the second sign of overload.
+Time spent at the limit: whether an overload is still on.
 
 A limit that leaves the dependency a little slack always admits somebody without delay,
 which clears CoDel's flag although arrivals exceed capacity by far. But then the limit is
-hit nearly all the time, which a burst does only for as long as it takes to drain.
+hit most of the time.
 """
 
 from __future__ import annotations

@@ -44,6 +44,7 @@ _TOLERANCE = 1.5
 _SLACK = 1.5
 _RATE_MEMORY_NS = SECOND
 _HEADROOM = 1.5
+_UNPROVEN_USE = 16.0
 _DIP_AFTER_NS = 30 * SECOND
 _DIP_AFTER_WINDOWS = 10
 _DIP_TIMEOUT_NS = 2 * SECOND
@@ -84,7 +85,7 @@ class AdaptiveLimit:
         self._clamp()
         self._baselines = Baselines()
         self._rates = PeakRate(_RATE_MEMORY_NS)
-        self._use = Use(max(8.0, maximum / 4), _HEADROOM)
+        self._use = Use(max(_UNPROVEN_USE, maximum / 4), _HEADROOM)
         self._dip = Trial()
         self._floor = Trial()
         self._confirmed_ns = -1
@@ -232,9 +233,7 @@ class AdaptiveLimit:
         """At the floor and still slow: the dependency is slower now, and that is the norm."""
         if healthy or self._estimate > self._minimum:
             self._floor.stop()
-        elif self._floor.since_ns < 0:
-            self._floor.start(now_ns)
-        elif self._dropped:
+        elif self._floor.since_ns < 0 or self._dropped:
             self._floor.start(now_ns)
         elif (seen := self._floor.result(_FEW)) is not None:
             self._floor.stop()

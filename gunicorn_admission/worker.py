@@ -1,0 +1,62 @@
+"""
+``-k gunicorn_admission.worker.AdmissionWorker``: the threaded worker with admission in it.
+
+The same as ``gunicorn_admission.hooks.install`` on gthread, without a line in the
+configuration: settings come from ``admission_*`` names of the configuration, from the
+environment and from a TOML file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from gunicorn.workers.gthread import ThreadWorker
+
+from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.gthread import install
+from gunicorn_admission.settings import Settings, load
+
+__all__ = ["AdmissionWorker"]
+
+
+class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not typed
+    """
+    gthread that decides, before a thread is spent, whether a request may have one.
+
+    A setting that cannot work is logged, and the worker serves without admission: the
+    configuration was valid for gunicorn, and a site that is up beats one that is not.
+    With ``hooks.install`` in the configuration too, whichever comes first installs.
+    """
+
+    def run(self) -> None:
+        """Install, then serve."""
+        try:
+            installed = install(self, _settings(self.cfg))
+        except ConfigError as error:
+            self.log.error("admission: %s. Requests are served without admission", error)
+            installed = None
+        try:
+            super().run()
+        finally:
+            if installed is not None:
+                installed.stop()
+
+
+def _settings(cfg: Any) -> Settings:
+    """
+    Read the settings as this configuration has them.
+
+    gunicorn executes a configuration file as the module ``__config__``; a ``python:``
+    configuration is an ordinary module.
+
+    Raises:
+        ConfigError: A setting is unknown or invalid.
+    """
+    name = str(cfg.config or "")
+    module = sys.modules.get(name[7:] if name.startswith("python:") else "__config__")
+    conf: Mapping[str, Any] = vars(module) if module is not None else {}
+    return load({}, conf=conf, environ=os.environ)[0]
+
