@@ -3,9 +3,11 @@ Is there overload, and how long may a request wait because of it?
 
 Overload begins when the queue does not shrink any more (``standing.py``), or when CoDel
 finds that all waited too long while it hardly shrinks. It ends when neither CoDel says so
-nor all slots are taken half of the time. Until it begins everybody may wait ``max_wait``, so that bursts pass. After that waiting only
-makes answers late, so patience shrinks: DEFAULT to twice the target (CoDel's shed-late
-rule), HIGH to about one service time, LOW to nothing.
+nor all slots are taken half of the time.
+
+Until it begins everybody may wait ``max_wait``, so that bursts pass. After that waiting
+only makes answers late, so patience shrinks: DEFAULT to twice the target (CoDel's
+shed-late rule), HIGH to about one service time, LOW to nothing.
 """
 
 from __future__ import annotations
