@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable
 
 from gunicorn_admission.classify.routes import Classifier
 from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.define import define
-from gunicorn_admission.limiter.tickets import TicketLimiter
 from gunicorn_admission.settings.rules import RouteRule
 
 __all__ = ["Source", "announce", "give", "limiters", "subscribe"]
@@ -31,7 +31,7 @@ Source = Callable[[], Iterable[RouteRule]]
 _log = logging.getLogger("gunicorn_admission")
 _lock = threading.Lock()
 _sources: list[weakref.WeakMethod[Source]] = []
-_subscribers: weakref.WeakKeyDictionary[TicketLimiter, Classifier] = weakref.WeakKeyDictionary()
+_subscribers: weakref.WeakKeyDictionary[Limiter, Classifier] = weakref.WeakKeyDictionary()
 
 
 def announce(source: Source) -> None:
@@ -54,7 +54,7 @@ def announce(source: Source) -> None:
         _read(source, classifier, limiter)
 
 
-def subscribe(classifier: Classifier, limiter: TicketLimiter) -> None:
+def subscribe(classifier: Classifier, limiter: Limiter) -> None:
     """
     Let a classifier have the rules of the applications in this process, those to come too.
 
@@ -71,14 +71,14 @@ def subscribe(classifier: Classifier, limiter: TicketLimiter) -> None:
         _read(source, classifier, limiter)
 
 
-def limiters() -> list[TicketLimiter]:
+def limiters() -> list[Limiter]:
     """Return the limiters that subscribe: those in front of the applications here."""
     with _lock:
         return list(_subscribers)
 
 
 def give(
-    rules: Iterable[RouteRule], classifier: Classifier, limiter: TicketLimiter | None = None
+    rules: Iterable[RouteRule], classifier: Classifier, limiter: Limiter | None = None
 ) -> list[ConfigError]:
     """
     Add as many rules as make sense together; those that contradict others are left out.
@@ -106,7 +106,7 @@ def give(
     return errors
 
 
-def _read(source: Source, classifier: Classifier, limiter: TicketLimiter) -> None:
+def _read(source: Source, classifier: Classifier, limiter: Limiter) -> None:
     """Nothing that is wrong in an application's rules may keep it from being served."""
     try:
         for error in give(source(), classifier, limiter):
