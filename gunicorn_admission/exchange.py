@@ -168,6 +168,7 @@ class Exchange:
         try:
             chunk = next(self._body)
         except StopIteration:
+            self.end()  # nothing is left to do, and test clients never close
             raise
         except BaseException as error:
             self.end(outcome_of(error))

@@ -9,6 +9,7 @@ the threads.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -108,6 +109,7 @@ class Gate:
         first = self.limiter.detach if policy.release_on_first_byte else None
         exchange = Exchange(ticket, end, first)
         environ["gunicorn_admission.token"] = exchange
+        environ["gunicorn_admission.gate"] = self  # for frameworks that learn more later
         environ["gunicorn_admission.decision"] = "admitted"
         environ["gunicorn_admission.priority"] = ticket.priority.name.lower()
         environ["gunicorn_admission.partition"] = ticket.partition.name
@@ -174,7 +176,7 @@ class AdmissionMiddleware(Gate):
     """
 
     def __init__(self, app: Callable[..., Iterable[bytes]], **settings: Any) -> None:
-        loaded, _ = load(settings)
+        loaded, _ = load(settings, environ=os.environ)
         resolved = loaded.derive(loaded.threads or DEFAULT_THREADS, waiting_holds_thread=True)
         limiter = Limiter(
             policy=resolved.policy,
