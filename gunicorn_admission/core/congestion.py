@@ -26,7 +26,7 @@ __all__ = ["OVERLOADED_PLACES", "Congestion"]
 OVERLOADED_PLACES = 2
 _SHORTEST_TARGET = 5 * MILLISECOND
 _LONGEST_TARGET = 50 * MILLISECOND
-_HIGH_PATIENCE = 50 * MILLISECOND
+_HIGH_PATIENCE = 100 * MILLISECOND
 _INTERVALS_TARGET = 20  # as 100 ms are to 5 ms, RFC 8289 section 4.4
 _WEIGHT = 4  # the mean moves by 1/2**4 of the difference
 
@@ -92,7 +92,7 @@ class Congestion:
         return self.overloaded is not before
 
     def patience_ns(self, priority: Priority) -> int:
-        """How long a request of that priority may wait now; 0 means not at all."""
+        """How long a request may be expected to wait for it to be let in; 0 for not at all."""
         policy = self._policy
         if priority is Priority.LOW:
             return 0 if self.overloaded else policy.low_max_wait_ns
@@ -102,3 +102,14 @@ class Congestion:
         if priority is Priority.HIGH:
             patience = max(patience, self.rtt_ns, _HIGH_PATIENCE)
         return min(patience, policy.max_wait_ns)
+
+    def longest_wait_ns(self, priority: Priority) -> int:
+        """
+        How long a request that was let in may really wait.
+
+        HIGH is turned away on arrival if at all. Once in, it stays: a short pause of the
+        machine must not throw out all that waited through it.
+        """
+        if priority is Priority.HIGH:
+            return self._policy.max_wait_ns
+        return self.patience_ns(priority)

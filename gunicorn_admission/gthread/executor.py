@@ -140,9 +140,9 @@ class AdmissionExecutor:
             self._read_timeout.set_once(conn)
             self._exempt.put(job)
             return future
-        self._limiter.offer(job, now_ns)
+        state = self._limiter.offer(job, now_ns)
         if (
-            job.state is _SHED
+            state is _SHED
             and looked
             and self._can.light_future
             and self._refuser.write_on_main_loop(job, self._peek)
@@ -150,9 +150,9 @@ class AdmissionExecutor:
             self._refused_at_ns = now_ns
             return NOTHING_MORE
         self._read_timeout.set_once(conn)
-        if job.state is _GRANTED:
+        if state is _GRANTED:
             self._ready.put(job)
-        elif job.state is _SHED:
+        elif state is _SHED:
             self._refuse(job)
         return future
 
