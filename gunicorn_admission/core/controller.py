@@ -17,6 +17,7 @@ from collections.abc import Callable
 from gunicorn_admission.core.congestion import OVERLOADED_PLACES
 from gunicorn_admission.core.events import Event, EventKind
 from gunicorn_admission.core.limits.base import Limit
+from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import MILLISECOND, SECOND, Policy
 from gunicorn_admission.core.queueing import Queueing
 from gunicorn_admission.core.ticket import Ticket
@@ -62,15 +63,19 @@ class Controller(Queueing):
         if now_ns >= self.congestion.rolls_at_ns:
             self._roll(now_ns)
         partition, stalls = ticket.partition, self.stalls
-        if partition.inflight >= stalls.fewest and stalls.freeze(partition, now_ns):
-            self.relimit(now_ns)
-        if (
-            self.admits(partition) or (partition.stalled and self._probes(ticket, now_ns))
-        ) and (ticket.deadline_ns is None or not self.hopeless(ticket, now_ns)):
+        if partition.inflight >= stalls.fewest:
+            stalls.freeze(partition, now_ns)
+        if partition.stalled or (
+            ticket.deadline_ns is not None and self.hopeless(ticket, now_ns)
+        ):
+            admitted = self._probes(ticket, now_ns)
+        else:
+            admitted = self.admits(partition)
+        if admitted:
             self.occupy(ticket, now_ns)
-            if partition.frozen_at_ns:
-                self.relimit(now_ns)
             return
+        if now_ns >= self.expires_at_ns:
+            self.expire(now_ns)
         most = partition.policy.max_refusals
         if most is not None and partition.refused_in_a_row + 1 >= most:
             ticket.priority = Priority.HIGH
@@ -78,6 +83,7 @@ class Controller(Queueing):
         if self.mode is not _ENFORCE:
             if reason is not None and self.mode is Mode.MONITOR:
                 self.totals.count_would_shed(ticket.priority, reason)
+                self.turn_away(ticket, reason)
             self.occupy(ticket, now_ns)
         elif reason is None:
             self.enqueue(ticket)
@@ -85,17 +91,27 @@ class Controller(Queueing):
             self.shed(ticket, reason)
 
     def _probes(self, ticket: Ticket, now_ns: int) -> bool:
-        return self.inflight < self.allowed and self.stalls.may_probe(ticket.partition, now_ns)
+        # Also for a class that has become slower than its deadline: with none let through,
+        # nobody would ever learn that it is quick again.
+        return (
+            self.inflight < self.allowed
+            and (ticket.deadline_ns is None or now_ns < ticket.deadline_ns)
+            and self.stalls.may_probe(ticket.partition, now_ns)
+        )
 
     # -- the end of a request --------------------------------------------------------
 
     def abandon(self, ticket: Ticket, now_ns: int) -> None:
-        """The client of a ticket has left: it neither waits nor runs any longer."""
-        self.totals.abandoned += 1
+        """The client of a ticket left before it ran; one decided otherwise is left alone."""
         if ticket.state is _WAITING:
+            self.totals.abandoned += 1
             self.drop_waiter(ticket, Reason.ABANDONED)
-        else:
-            self.finish(ticket, now_ns, Outcome.IGNORE)
+        elif ticket.state is _GRANTED and not ticket.detached:
+            # Not a completion: it says nothing about whether its class hangs.
+            self.totals.abandoned += 1
+            ticket.state = _ENDED
+            self.vacate(ticket, now_ns)
+            self._refresh(now_ns)
 
     def finish(self, ticket: Ticket, now_ns: int, outcome: Outcome) -> None:
         """End a granted ticket; ending it again only counts the mistake."""
@@ -105,7 +121,7 @@ class Controller(Queueing):
         ticket.state = _ENDED
         partition = ticket.partition
         if ticket.detached:
-            self.detached -= 1
+            self.streaming.discard(ticket)
             self.relimit(now_ns)
         else:
             self.vacate(ticket, now_ns)
@@ -129,6 +145,21 @@ class Controller(Queueing):
             self.relimit(now_ns)
         if self.waiting:
             self.grant_waiting(now_ns)
+
+    def detach(self, ticket: Ticket, now_ns: int) -> None:
+        """End the slot of a response that goes on (a stream); its thread stays counted."""
+        if ticket.state is _GRANTED and not ticket.detached:
+            super().detach(ticket, now_ns)
+            partition = ticket.partition
+            partition.quiet_since_ns = now_ns
+            if partition.frozen_at_ns:
+                self._thaw(ticket, now_ns)
+            self._refresh(now_ns)
+
+    def reclassify(self, ticket: Ticket, partition: Partition, now_ns: int) -> None:
+        """Count a granted ticket under another class, which may make room in its old one."""
+        super().reclassify(ticket, partition, now_ns)
+        self.grant_waiting(now_ns)
 
     def _learn(self, ticket: Ticket, now_ns: int) -> None:
         partition = ticket.partition
@@ -177,19 +208,9 @@ class Controller(Queueing):
         """When ``tick`` should run next."""
         return now_ns + (_TICK_WAITING_NS if self.waiting else _REVIEW_NS)
 
-    def expire(self, now_ns: int) -> None:
-        """Refuse those who have waited as long as they may, or for a class that hangs."""
-        for ticket in tuple(self.waitlist):
-            if now_ns >= ticket.expires_ns:
-                late = ticket.deadline_ns is not None and ticket.expires_ns < (
-                    ticket.arrived_ns + self.patience_ns(ticket)
-                )
-                self.drop_waiter(ticket, Reason.DEADLINE if late else Reason.EXPIRED)
-            elif self.stalls.is_hung(ticket.partition, now_ns):
-                self.drop_waiter(ticket, Reason.STALLED)
-
     def _roll(self, now_ns: int) -> None:
-        if not self.congestion.roll(now_ns, self.waiting):
+        waiting = self.waiting if self.mode is _ENFORCE else max(0, self.inflight - self.allowed)
+        if not self.congestion.roll(now_ns, waiting):
             return
         overloaded = self.congestion.overloaded
         self._tell(

@@ -27,10 +27,10 @@ class Occupancy:
         now_ns: Present time on the caller's monotonic clock.
 
     Attributes:
-        allowed: How many may run now: the limit, plus the requests of hung classes (they
-            hold threads but use no capacity), never above the hard bound.
+        allowed: How many may run now: the limit, plus requests that hang (they hold
+            threads but use no capacity), never above the hard bound.
         inflight: Slots held.
-        detached: Threads still busy with a response whose slot has ended.
+        streaming: Tickets whose slot has ended but whose response goes on, in a thread.
         learned: The algorithm's limit that ``allowed`` was computed from.
         pinned: A limit set by hand, or ``None`` for the algorithm's.
 
@@ -42,7 +42,8 @@ class Occupancy:
         self.limit = limit
         self.pinned: int | None = None
         self.paused = False
-        self.inflight = self.detached = 0
+        self.inflight = 0
+        self.streaming: set[Ticket] = set()
         self.shares = Shares(policy.max_limit, policy.class_cap)
         self.stalls = Stalls(policy, self.shares)
         self.congestion = Congestion(policy, now_ns)
@@ -54,13 +55,13 @@ class Occupancy:
         """Recompute ``allowed`` after anything it depends on has changed."""
         self.learned = self.limit.limit
         limit = self.learned if self.pinned is None else self.pinned
-        hard = self.policy.max_limit - self.detached
-        allowed = 0 if self.paused else min(limit + self.stalls.hung_inflight(now_ns), hard)
+        hard = max(0, self.policy.max_limit - len(self.streaming))
+        allowed = 0 if self.paused else min(limit + self.stalls.idle_inflight(now_ns), hard)
         if allowed == self.allowed:
             return
         self.allowed = allowed
         self.shares.rebalance(allowed)
-        if self.inflight >= allowed:
+        if self.inflight >= allowed and not self.paused:
             self.congestion.saturation.full(now_ns)
         else:
             self.congestion.saturation.free(now_ns)
@@ -82,8 +83,6 @@ class Occupancy:
         self.inflight = ticket.inflight = inflight = self.inflight + 1
         if partition.inflight < partition.guarantee:
             self.shares.held -= 1
-        if not partition.inflight:
-            partition.quiet_since_ns = now_ns
         partition.inflight += 1
         partition.running[ticket] = None
         partition.granted += 1
@@ -91,7 +90,9 @@ class Occupancy:
         totals.granted[ticket.priority] += 1
         totals.delay(delay_ns)
         self.congestion.codel.observe(delay_ns)
-        if inflight >= self.allowed:
+        if partition.frozen_at_ns:
+            self.relimit(now_ns)
+        if inflight >= self.allowed and not self.paused:
             self.congestion.saturation.full(now_ns)
 
     def vacate(self, ticket: Ticket, now_ns: int) -> None:
@@ -104,30 +105,33 @@ class Occupancy:
         del partition.running[ticket]
         if partition.inflight < partition.guarantee:
             self.shares.held += 1
+        if partition.stuck and ticket in partition.stuck:
+            partition.stuck.remove(ticket)
+            self.relimit(now_ns)
 
     def detach(self, ticket: Ticket, now_ns: int) -> None:
         """End the slot of a response that goes on (a stream); its thread stays counted."""
         if ticket.state is _GRANTED and not ticket.detached:
             self.vacate(ticket, now_ns)
             ticket.detached = True
-            self.detached += 1
+            self.streaming.add(ticket)
             self.relimit(now_ns)
 
-    def reclassify(self, ticket: Ticket, partition: Partition) -> None:
+    def reclassify(self, ticket: Ticket, partition: Partition, now_ns: int) -> None:
         """Count a granted ticket under another class, once more is known about it."""
         old = ticket.partition
-        if partition is old:
+        if partition is old or ticket.state is not _GRANTED:
             return
         ticket.partition = partition
-        if ticket.state is not _GRANTED or ticket.detached:
+        if ticket.detached:
             return
         old.inflight -= 1
         del old.running[ticket]
+        old.stuck.discard(ticket)
         if old.inflight < old.guarantee:
             self.shares.held += 1
         if partition.inflight < partition.guarantee:
             self.shares.held -= 1
-        if not partition.inflight:
-            partition.quiet_since_ns = ticket.granted_ns
         partition.inflight += 1
         partition.running[ticket] = None
+        self.relimit(now_ns)

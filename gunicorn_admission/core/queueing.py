@@ -17,6 +17,8 @@ from gunicorn_admission.core.waitlist import Waitlist
 __all__ = ["Queueing"]
 
 _WAITING, _SHED = State.WAITING, State.SHED
+_ENFORCE = Mode.ENFORCE
+_NEVER = 1 << 63
 _NO_PLACE = (Reason.OVERLOADED, Reason.PREDICTED_WAIT, Reason.QUEUE_FULL)
 
 
@@ -34,6 +36,7 @@ class Queueing(Occupancy):
         waiting: Number of tickets in the waitlist.
         changed: Waiting tickets that were decided and whose owners must be told.
         events: Transitions that observers must be told.
+        expires_at_ns: Nobody who waits expires before that.
 
     Thread safety: none of its own; guarded by the limiter's lock.
     """
@@ -46,12 +49,14 @@ class Queueing(Occupancy):
         self.waiting = 0
         self.changed: list[Ticket] = []
         self.events: list[Event] = []
+        self.expires_at_ns = _NEVER
         self._jitter = jitter
         self.mode = policy.mode
         self.closed = False
 
     @staticmethod
     def hopeless(ticket: Ticket, now_ns: int, wait_ns: int = 0) -> bool:
+        """Whether it could not end in time any more, even if it ran after that wait."""
         usual_ns = ticket.partition.rtt_ns
         return ticket.deadline_ns is not None and now_ns + wait_ns + usual_ns > ticket.deadline_ns
 
@@ -64,40 +69,58 @@ class Queueing(Occupancy):
             return Reason.STOPPING
         if partition.stalled or self.stalls.is_hung(partition, now_ns):
             return Reason.STALLED
+        if self.hopeless(ticket, now_ns):
+            return Reason.DEADLINE
         patience_ns = self.patience_ns(ticket)
         if patience_ns <= 0:
             return Reason.OVERLOADED
+        # More than the limit run after it has shrunk, and where nothing is refused: there
+        # they stand for those who would wait.
+        over = max(0, self.inflight - self.allowed)
         if (
             congestion.overloaded
             and priority is Priority.DEFAULT
             and ticket.timeout_ns is None
-            and self.waitlist.count(priority) >= OVERLOADED_PLACES
+            and (self.waitlist.count(priority) if self.mode is _ENFORCE else over)
+            >= OVERLOADED_PLACES
         ):
             return Reason.OVERLOADED
-        # Little's law: slots are freed at the rate slots / service time.
-        ahead, slots, rtt_ns = self.waitlist.ahead(priority), self.allowed, congestion.rtt_ns
+        # Little's law: slots are freed at the rate inflight / service time.
+        ahead, slots = self.waitlist.ahead(priority) + over, self.inflight
+        rtt_ns = congestion.rtt_ns
         if partition.inflight >= partition.room:
-            ahead, slots, rtt_ns = partition.waiting, partition.room, partition.rtt_ns
+            ahead = partition.waiting + partition.inflight - partition.room
+            slots, rtt_ns = partition.inflight, partition.rtt_ns
         wait_ns = (ahead + 1) * rtt_ns // max(1, slots)
         if self.hopeless(ticket, now_ns, wait_ns):
             return Reason.DEADLINE
         if congestion.overloaded:
             # Half as much again, for who waits in vain has lost twice.
             wait_ns += wait_ns // 2
-        if wait_ns > patience_ns:
+        if now_ns - ticket.arrived_ns + wait_ns > patience_ns:
             return Reason.PREDICTED_WAIT
+        if self.mode is not _ENFORCE:
+            return Reason.QUEUE_FULL if over >= self.policy.max_queue else None
         if self.waiting >= self.policy.max_queue:
             victim = self.waitlist.victim(priority)
-            if victim is None or self.mode is not Mode.ENFORCE:
+            if victim is None:
                 return Reason.QUEUE_FULL
             self.drop_waiter(victim, Reason.EVICTED)
         return None
 
     def patience_ns(self, ticket: Ticket) -> int:
-        """How long a ticket may wait; the caller's own bound replaces the policy's."""
+        """How long a ticket may expect to wait; the caller's own bound replaces the policy's."""
+        if ticket.timeout_ns is None:
+            return self.congestion.patience_ns(ticket.priority)
+        if ticket.priority is Priority.LOW:
+            return min(ticket.timeout_ns, self.congestion.patience_ns(ticket.priority))
+        return ticket.timeout_ns
+
+    def longest_wait_ns(self, ticket: Ticket) -> int:
+        """How long a ticket really waits before it is given up."""
         if ticket.timeout_ns is not None and ticket.priority is not Priority.LOW:
             return ticket.timeout_ns
-        return self.congestion.patience_ns(ticket.priority)
+        return self.congestion.longest_wait_ns(ticket.priority)
 
     def enqueue(self, ticket: Ticket) -> None:
         ticket.state = _WAITING
@@ -107,10 +130,11 @@ class Queueing(Occupancy):
         self.set_expiry(ticket)
 
     def set_expiry(self, ticket: Ticket) -> None:
-        ticket.expires_ns = ticket.arrived_ns + self.patience_ns(ticket)
+        ticket.expires_ns = ticket.arrived_ns + self.longest_wait_ns(ticket)
         if ticket.deadline_ns is not None:
-            latest_ns = ticket.deadline_ns - ticket.partition.rtt_ns
-            ticket.expires_ns = min(ticket.expires_ns, latest_ns)
+            hopeless_ns = ticket.deadline_ns - ticket.partition.rtt_ns + 1
+            ticket.expires_ns = min(ticket.expires_ns, hopeless_ns)
+        self.expires_at_ns = min(self.expires_at_ns, ticket.expires_ns)
 
     def leave(self, ticket: Ticket) -> None:
         """Take a ticket from the waitlist because it has been decided."""
@@ -133,11 +157,22 @@ class Queueing(Occupancy):
             self.policy.retry_after_ns,
             self._jitter(),
         )
-        if reason in _NO_PLACE and ticket.priority is not Priority.LOW:
-            self.congestion.queue.turned_away += 1
+        self.turn_away(ticket, reason)
         partition.shed += 1
         partition.refused_in_a_row += 1
         self.totals.count_shed(ticket.priority, reason)
+
+    def disown(self) -> None:
+        """Decide on all tickets, uncounted and untold: those of a parent are not a child's."""
+        for ticket in (*self.streaming, *(t for p in self.shares for t in p.running)):
+            ticket.state = State.ENDED
+        for ticket in self.waitlist:
+            ticket.state, ticket.reason, ticket.retry_after_ns = _SHED, Reason.STOPPING, 0
+
+    def turn_away(self, ticket: Ticket, reason: Reason) -> None:
+        """Note that there was no place for a request, as a sign of overload."""
+        if reason in _NO_PLACE and ticket.priority is not Priority.LOW:
+            self.congestion.queue.turned_away += 1
 
     def drop_waiter(self, ticket: Ticket, reason: Reason) -> None:
         self.leave(ticket)
@@ -145,6 +180,8 @@ class Queueing(Occupancy):
 
     def grant_waiting(self, now_ns: int) -> None:
         """Fill every free slot; runs after whatever may have freed one."""
+        if now_ns >= self.expires_at_ns:
+            self.expire(now_ns)
         while self.waiting and self.inflight < self.allowed:
             ticket = self.waitlist.next(self.admits, lambda oldest: self._turned(oldest, now_ns))
             if ticket is None:
@@ -155,8 +192,20 @@ class Queueing(Occupancy):
             self.leave(ticket)
             self.occupy(ticket, now_ns)
 
+    def expire(self, now_ns: int) -> None:
+        """Refuse those who have waited as long as they may, or for a class that hangs."""
+        self.expires_at_ns = _NEVER
+        for ticket in tuple(self.waitlist):
+            if now_ns >= ticket.expires_ns:
+                late = self.hopeless(ticket, now_ns)
+                self.drop_waiter(ticket, Reason.DEADLINE if late else Reason.EXPIRED)
+            elif ticket.partition.stalled or self.stalls.is_hung(ticket.partition, now_ns):
+                self.drop_waiter(ticket, Reason.STALLED)
+            else:
+                self.expires_at_ns = min(self.expires_at_ns, ticket.expires_ns)
+
     def _turned(self, oldest: Ticket, now_ns: int) -> bool:
         congestion = self.congestion
         waited_ns = now_ns - oldest.arrived_ns
-        return congestion.overloaded and waited_ns > congestion.patience_ns(oldest.priority)
+        return congestion.overloaded and waited_ns > congestion.longest_wait_ns(oldest.priority)
 

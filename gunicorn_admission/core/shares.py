@@ -9,7 +9,7 @@ a limit shared by all is soon held by the requests that never end.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import PartitionPolicy
@@ -19,6 +19,8 @@ __all__ = ["MAX_PARTITIONS", "OTHER", "Shares"]
 #: Bound on classes, since their names may come from outside; later ones share ``OTHER``.
 MAX_PARTITIONS = 1024
 OTHER = "(other)"
+#: 0.07 x 100 is 7.000000000000001 in floats, which is still seven slots.
+_ROUNDING = 1e-9
 
 
 class Shares:
@@ -66,22 +68,31 @@ class Shares:
             partition = self._partitions[policy.name] = Partition(policy, cap)
         else:
             partition.policy = policy
-            partition.cap = partition.room = cap
+            partition.cap = cap
+            partition.room = min(partition.room, cap) if partition.frozen_at_ns else cap
         self.rebalance(self._limit)
         return partition
 
     def rebalance(self, limit: int) -> None:
         """Recompute what is held back, after the limit or a policy changed."""
         self._limit = limit
-        self.held = 0
-        sharing = [p for p in self._partitions.values() if p.policy.share]
         # Rounded up, so that a small share of a small limit is still a slot; but somebody
         # without a share must always be able to run.
-        up = sum(math.ceil((p.policy.share or 0) * limit) for p in sharing) < limit
-        for partition in sharing:
-            slots = (partition.policy.share or 0) * limit
-            partition.guarantee = math.ceil(slots) if up else math.floor(slots)
-            self.held += max(0, partition.guarantee - partition.inflight)
+        if self._promise(math.ceil, -_ROUNDING) >= limit:
+            self._promise(math.floor, _ROUNDING)
+        self.held = sum(
+            max(0, p.guarantee - p.inflight) for p in self._partitions.values() if p.guarantee
+        )
+
+    def _promise(self, to_slots: Callable[[float], int], lean: float) -> int:
+        total = 0
+        for partition in self._partitions.values():
+            share = partition.policy.share
+            # What it may not hold because of its cap need not be held back either.
+            slots = min(to_slots(share * self._limit + lean), partition.cap) if share else 0
+            partition.guarantee = slots
+            total += slots
+        return total
 
     def admits(self, partition: Partition, inflight: int) -> bool:
         """Whether a slot may go to that class without touching what others are promised."""

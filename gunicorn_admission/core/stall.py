@@ -8,7 +8,11 @@ the first request that comes back in good time ends it.
 
 With n requests in flight and a mean service time m, the gap between completions is about
 m/n, and the chance of silence for a time t about exp(-t n / m). At t = 20 m / n that is
-2e-9, which is the bound used here.
+2e-9, which is the bound used here. n changes, so the time that each request has run in
+silence is added up: one that is slow by itself says nothing about those that join it.
+
+Requests that are stuck already say nothing new. They are left out, or a class that works
+again would be judged by what it lost: threads may stay stuck for ever.
 """
 
 from __future__ import annotations
@@ -55,27 +59,44 @@ class Stalls:
         return max(self._after_ns, 10 * partition.rtt_ns)
 
     def quiet_bound_ns(self, partition: Partition) -> int:
-        """Silence after which a busy class is frozen."""
+        """Silence after which a class that is as busy as now hangs."""
         rtt_ns = partition.rtt_ns
         if not rtt_ns:
             return self._after_ns
-        by_chance = max(_SILENCE * rtt_ns // max(1, partition.inflight), 5 * rtt_ns // 2)
-        return max(by_chance, _SHORTEST_NS)
+        live = partition.inflight - len(partition.stuck)
+        return max(_SILENCE * rtt_ns // max(1, live), self._shortest_ns(partition))
+
+    def _shortest_ns(self, partition: Partition) -> int:
+        # Requests that began together and take equally long are silent for that long.
+        rtt_ns = partition.rtt_ns
+        return max(5 * rtt_ns // 2, _SHORTEST_NS) if rtt_ns else self._after_ns
 
     def freeze(self, partition: Partition, now_ns: int) -> bool:
         """Freeze a class that has gone silent at what it holds; whether it just was."""
-        if partition.frozen_at_ns or partition.inflight < self.fewest:
+        if partition.frozen_at_ns or partition.inflight - len(partition.stuck) < self.fewest:
             return False
-        if now_ns - partition.quiet_since_ns < self.quiet_bound_ns(partition):
+        shortest_ns = self._shortest_ns(partition)
+        if now_ns - partition.quiet_since_ns < shortest_ns:
+            return False
+        running = work_ns = 0
+        for ticket in partition.running:
+            if ticket in partition.stuck:
+                continue
+            running += 1
+            silence_ns = now_ns - max(ticket.granted_ns, partition.quiet_since_ns)
+            if running == self.fewest and silence_ns < shortest_ns:
+                return False
+            work_ns += silence_ns
+        if work_ns < _SILENCE * partition.rtt_ns:
             return False
         partition.frozen_at_ns = now_ns
         partition.room = min(partition.cap, partition.inflight)
         return True
 
     def is_hung(self, partition: Partition, now_ns: int) -> bool:
-        """Whether a frozen class was silent for twice the bound: no use to wait for it."""
-        quiet_ns = now_ns - partition.quiet_since_ns
-        return bool(partition.frozen_at_ns) and quiet_ns >= 2 * self.quiet_bound_ns(partition)
+        """Whether a frozen class was silent for as long again: no use to wait for it."""
+        frozen_at_ns = partition.frozen_at_ns
+        return bool(frozen_at_ns) and now_ns - frozen_at_ns >= self.quiet_bound_ns(partition)
 
     def may_probe(self, partition: Partition, now_ns: int) -> bool:
         """Whether one request of a stalled class is let through now, to look."""
@@ -96,6 +117,7 @@ class Stalls:
                 partition.next_probe_ns = now_ns
                 return False
             partition.stalled = False
+            partition.revived_ns = now_ns
         partition.frozen_at_ns = 0
         partition.room = partition.cap
         return True
@@ -105,22 +127,30 @@ class Stalls:
         fresh: list[Partition] = []
         self.stuck = 0
         for partition in self._shares:
-            old = 0
             bound_ns = self.age_bound_ns(partition)
+            stuck = partition.stuck
+            stuck.clear()
+            fresh_stuck = 0
             for ticket in partition.running:
                 if now_ns - ticket.granted_ns < bound_ns:
                     break
-                old += 1
-            self.stuck += old
-            if old < max(2, (partition.inflight + 1) // 2) or partition.stalled:
+                stuck.add(ticket)
+                fresh_stuck += ticket.granted_ns >= partition.revived_ns
+            self.stuck += len(stuck)
+            judged = partition.inflight - len(stuck) + fresh_stuck
+            if fresh_stuck < max(2, (judged + 1) // 2) or partition.stalled:
                 continue
             partition.stalled = True
             partition.frozen_at_ns = partition.frozen_at_ns or now_ns
-            partition.room = min(partition.cap, partition.inflight)
+            partition.room = 0  # what comes back late is not replaced, but by probes
             partition.next_probe_ns = now_ns + PROBE_INTERVAL_NS
             fresh.append(partition)
         return fresh
 
-    def hung_inflight(self, now_ns: int) -> int:
-        """Slots held by hung classes: threads that are lost, but use no capacity."""
-        return sum(p.inflight for p in self._shares if self.is_hung(p, now_ns))
+    def idle_inflight(self, now_ns: int) -> int:
+        """Slots held by hung classes and stuck requests: lost threads that use no capacity."""
+        return sum(
+            p.inflight if p.stalled or self.is_hung(p, now_ns) else len(p.stuck)
+            for p in self._shares
+            if p.inflight
+        )

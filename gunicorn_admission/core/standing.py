@@ -56,10 +56,11 @@ class StandingQueue:
         """
         if now_ns < self.ends_ns:
             return
-        failed = bool(self.turned_away) or (waiting > 0 and waiting >= self._waiting)
-        # A late roll stands for all the slices it covers.
-        slices = 1 + (now_ns - self.ends_ns) // SLICE_NS
-        self._past.extend([failed] * min(slices, _SLICES))
+        stood = waiting > 0 and waiting >= self._waiting
+        self._past.append(stood or self.turned_away > 0)
+        # A late roll stands for all the slices it covers; who was turned away, for one.
+        late = (now_ns - self.ends_ns) // SLICE_NS
+        self._past.extend([stood] * min(late, _SLICES))
         self._waiting = waiting
         self.turned_away = 0
         self.ends_ns = now_ns + SLICE_NS
