@@ -34,18 +34,22 @@ class Parts(NamedTuple):
     partitions: tuple[PartitionPolicy, ...]
 
 
-def build(settings: Settings) -> Parts:
+def build(settings: Settings, policy: Policy | None = None) -> Parts:
     """
     Work settings out for a limiter that stands alone.
 
     It guards something other than the threads of a server, so no class is kept from
     holding all slots unless ``cap`` says so.
+
+    Args:
+        settings: What the user has set.
+        policy: Bounds to use in place of those that follow from the settings.
     """
     fixed = settings.limit if isinstance(settings.limit, int) else None
     threads = settings.threads or settings.max_limit or fixed or DEFAULT_THREADS
     resolved = settings.derive(threads, waiting_holds_thread=False)
     cap = settings.cap if isinstance(settings.cap, int) else None
-    policy = evolve(resolved.policy, class_cap=cap)
+    policy = policy or evolve(resolved.policy, class_cap=cap)
     return Parts(policy, limit_factory(resolved.algorithm, fixed, policy), resolved.partitions)
 
 

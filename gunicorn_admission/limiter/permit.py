@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Permit"]
 
-_GRANTED = State.GRANTED
+_WAITING, _GRANTED = State.WAITING, State.GRANTED
 
 
 class Permit:
@@ -74,7 +74,7 @@ class Permit:
             self._limiter.finish(self._ticket, outcome_of(error))
 
     def __del__(self) -> None:
-        """Release what was forgotten."""
+        """Release what was forgotten, or what an exception kept from being handed out."""
         ticket = getattr(self, "_ticket", None)
-        if ticket is not None and ticket.state is _GRANTED:
+        if ticket is not None and ticket.state in (_WAITING, _GRANTED):
             self._limiter.reclaim(ticket)

@@ -57,8 +57,8 @@ class Limiter(TicketLimiter):
         partitions: Iterable[PartitionPolicy] = (),
     ) -> None:
         if policy is None or limit is None:
-            built = build(settings or Settings())
-            policy = policy or built.policy
+            built = build(settings or Settings(), policy)
+            policy = built.policy
             limit = limit or built.limit
             partitions = (*built.partitions, *partitions)
         super().__init__(policy, limit, partitions, clock, observers)
@@ -91,9 +91,9 @@ class Limiter(TicketLimiter):
         Raises:
             Rejected: Refused, with the reason and when to retry.
         """
-        ticket = self._offer_and_wait(priority, partition, timeout, deadline)
+        ticket, permit = self._ask(priority, partition, timeout, deadline)
         if ticket.state is _GRANTED:
-            return Permit(self, ticket)
+            return permit
         raise self.rejection(ticket)
 
     def try_acquire(
@@ -105,16 +105,16 @@ class Limiter(TicketLimiter):
         deadline: float | None = None,
     ) -> Permit | None:
         """Take a slot like :meth:`acquire`, by default without waiting; ``None`` if refused."""
-        ticket = self._offer_and_wait(priority, partition, timeout, deadline)
-        return Permit(self, ticket) if ticket.state is _GRANTED else None
+        ticket, permit = self._ask(priority, partition, timeout, deadline)
+        return permit if ticket.state is _GRANTED else None
 
-    def _offer_and_wait(
+    def _ask(
         self,
         priority: Priority | None,
         partition: str | None,
         timeout: float | None,
         deadline: float | None,
-    ) -> Ticket:
+    ) -> tuple[Ticket, Permit]:
         now_ns = self._clock()
         group = self.partition(partition)
         ticket = Ticket(
@@ -124,10 +124,13 @@ class Limiter(TicketLimiter):
             None if timeout is None else _nanoseconds("timeout", timeout),
             None if deadline is None else now_ns + _nanoseconds("deadline", deadline),
         )
+        # Made before the slot is given: an exception that a signal raises from here on
+        # leaves a permit behind, which is reclaimed, and not a slot that nobody knows of.
+        permit = Permit(self, ticket)
         self.offer(ticket, now_ns)
         if ticket.state is _WAITING:
             self.wait(ticket)
-        return ticket
+        return ticket, permit
 
     @staticmethod
     def rejection(ticket: Ticket) -> Rejected:

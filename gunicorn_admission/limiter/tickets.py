@@ -96,46 +96,54 @@ class TicketLimiter:
                 found = self._controller.shares.get(name or ALL)
         return found
 
-    def offer(self, ticket: Ticket, now_ns: int) -> None:
+    def offer(self, ticket: Ticket, now_ns: int) -> State:
         """
         Decide on an arrival.
 
         A ticket that has to wait is decided later: ``ticket.decided`` is then called, in
         any thread, without the lock; or somebody sits in :meth:`wait`.
+
+        Returns:
+            The state that the arrival led to: GRANTED, SHED or WAITING. Go by this one:
+            ``ticket.state`` may have moved on by now, and ``decided`` been called for it.
         """
         controller = self._controller
         with self._lock:
             controller.offer(ticket, now_ns)
+            state = ticket.state
+            first = controller.waiting == 1 and state is _WAITING
             told = self._take() if controller.changed or controller.events else None
         if self._watchdog.parked:
             self._watchdog.wake()
-        elif ticket.state is _WAITING and controller.waiting == 1:
+        elif first:
             self._watchdog.hurry()
         if told is not None:
             self._settle(told)
+        return state
 
     def wait(self, ticket: Ticket) -> None:
         """Block until a waiting ticket has been decided."""
-        with self._lock:
-            condition = threading.Condition(self._lock)
-            ticket.wake = condition
-            try:
-                while ticket.state is _WAITING:
-                    now_ns = self._clock()
-                    if now_ns >= ticket.expires_ns:
-                        self._controller.expire(now_ns)
-                        self._controller.grant_waiting(now_ns)
-                    else:
-                        condition.wait((ticket.expires_ns - now_ns) / SECOND)
-            except BaseException:
-                # KeyboardInterrupt, SystemExit of a worker's abort: leave no trace.
-                if ticket.state in (_WAITING, _GRANTED):
+        told: Told = [], []
+        try:
+            with self._lock:
+                condition = ticket.wake = threading.Condition(self._lock)
+                try:
+                    while ticket.state is _WAITING:
+                        now_ns = self._clock()
+                        if now_ns >= ticket.expires_ns:
+                            self._controller.expire(now_ns)
+                        else:
+                            seconds = (ticket.expires_ns - now_ns) / SECOND
+                            condition.wait(min(seconds, threading.TIMEOUT_MAX))
+                except BaseException:
+                    # KeyboardInterrupt, SystemExit of a worker's abort: leave no trace.
                     self._controller.abandon(ticket, self._clock())
-                raise
-            finally:
-                ticket.wake = None
-                told = self._take()
-        self._settle(told)
+                    raise
+                finally:
+                    ticket.wake = None
+                    told = self._take()
+        finally:
+            self._settle(told)
 
     def finish(self, ticket: Ticket, outcome: Outcome) -> None:
         """End a granted ticket; harmless when it has ended already."""
@@ -173,7 +181,7 @@ class TicketLimiter:
         self._settle(told)
 
     def abandon(self, ticket: Ticket) -> None:
-        """The client of a ticket has left."""
+        """The client of a ticket left before it ran; harmless when it has ended already."""
         with self._lock:
             self._controller.abandon(ticket, self._clock())
             told = self._take()
@@ -183,8 +191,11 @@ class TicketLimiter:
         """Count a granted ticket under the class that it turned out to belong to."""
         group = self.partition(partition)
         with self._lock:
-            self._controller.reclassify(ticket, group)
-            ticket.priority = group.policy.priority if priority is None else priority
+            if ticket.state is _GRANTED:
+                ticket.priority = group.policy.priority if priority is None else priority
+                self._controller.reclassify(ticket, group, self._clock())
+            told = self._take()
+        self._settle(told)
 
     def bypassed(self) -> None:
         """Count a request that is exempt from admission."""
@@ -193,7 +204,7 @@ class TicketLimiter:
 
     def reclaim(self, ticket: Ticket) -> None:
         """
-        End a ticket whose permit was lost.
+        End a ticket whose permit was lost: never released, or never handed to the caller.
 
         The garbage collector calls it, maybe in a thread that holds the lock at that very
         moment, so the work is left to the next tick.
@@ -213,7 +224,9 @@ class TicketLimiter:
             now_ns = self._clock()
             while self._lost:
                 ticket = self._lost.popleft()
-                if ticket.state is _GRANTED:
+                if ticket.state is _WAITING:
+                    self._controller.abandon(ticket, now_ns)
+                elif ticket.state is _GRANTED:
                     lost.append(ticket.partition.name)
                     self._controller.totals.leaked += 1
                     self._controller.finish(ticket, now_ns, Outcome.IGNORE)
@@ -249,13 +262,17 @@ class TicketLimiter:
         changed, events = told
         for ticket in changed:
             if ticket.decided is not None:
-                ticket.decided(ticket)
+                try:
+                    ticket.decided(ticket)
+                except Exception:
+                    _log.exception("a waiting request could not be told its decision")
         if events:
             self._observers.tell(events)
 
 
 def _after_fork() -> None:
     for limiter in list(_everyone):
+        limiter._controller.disown()
         limiter._reset()
 
 

@@ -8,12 +8,16 @@ first request after that wakes it, which is the only cost it has at rest.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
 
 __all__ = ["Watchdog"]
 
 _IDLE_ROUNDS = 2
+_IDLE_SECONDS = 0.5
+
+_log = logging.getLogger("gunicorn_admission")
 
 
 class Watchdog:
@@ -39,17 +43,25 @@ class Watchdog:
         self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self.parked = True
+        self._idle_rounds = 0
+        self._complained = False
 
     def wake(self) -> None:
-        """Start watching, if it does not already."""
+        """Start watching, if it does not already; tries again next time if it cannot."""
         self.parked = False
         if self._thread is None:
             with self._starting:
                 if self._thread is None:
-                    self._thread = threading.Thread(
-                        target=self._run, name=self._name, daemon=True
-                    )
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                    try:
+                        thread.start()
+                    except RuntimeError:
+                        # No more threads. Requests still run, and those who wait in their
+                        # own threads still look at the clock themselves.
+                        self.parked = True
+                        self._complain("the watchdog could not be started")
+                        return
+                    self._thread = thread
                     return
         self._event.set()
 
@@ -57,19 +69,38 @@ class Watchdog:
         """Tick at once: something has to be watched more closely."""
         self._event.set()
 
-    def _run(self) -> None:
-        idle = 0
-        while True:
-            delay = self._tick()
-            if delay is None:
-                idle += 1
-                delay = 0.5
-                if idle >= _IDLE_ROUNDS:
-                    # Said before the wait, so that a wake-up in between is not lost.
-                    self.parked = True
-                    delay = None
-            else:
-                idle = 0
-            self._event.wait(delay)
-            self._event.clear()
+    def round(self) -> float | None:
+        """Tick once; seconds until the next round, or ``None`` when only ``wake`` ends the rest."""
+        delay = self._tick_safely()
+        if delay is not None:
+            self._idle_rounds = 0
             self.parked = False
+            return delay
+        self._idle_rounds += 1
+        if self._idle_rounds < _IDLE_ROUNDS:
+            return _IDLE_SECONDS
+        # Said before the last look: whoever came earlier is seen by it, and whoever comes
+        # later sees this and wakes us.
+        self.parked = True
+        delay = self._tick_safely()
+        if delay is not None:
+            self._idle_rounds = 0
+            self.parked = False
+        return delay
+
+    def _tick_safely(self) -> float | None:
+        try:
+            return self._tick()
+        except Exception:
+            self._complain("a round of the watchdog failed")
+            return _IDLE_SECONDS
+
+    def _complain(self, text: str) -> None:
+        if not self._complained:
+            self._complained = True
+            _log.exception("%s; reported once", text)
+
+    def _run(self) -> None:
+        while True:
+            self._event.wait(self.round())
+            self._event.clear()
