@@ -9,6 +9,7 @@ since a bug here must not take the site down.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 from collections.abc import Callable, Mapping, MutableMapping
@@ -194,6 +195,11 @@ class Installation:
                     name,
                 )
 
+    def pre_fork(self, server: Any, worker: Any) -> None:
+        """Give the worker the lowest free number; metrics of a recycled one go on under it."""
+        taken = {getattr(other, "admission_slot", None) for other in server.WORKERS.values()}
+        worker.admission_slot = next(slot for slot in itertools.count() if slot not in taken)
+
     def post_worker_init(self, worker: Any) -> None:
         """Install into the worker: its application is loaded, its threads do not run yet."""
         # Here and not at the top: the master may have to be patched by gevent first.
@@ -232,7 +238,7 @@ def _server_or_worker(theirs: Hook, ours: Hook) -> Hook:
     return hook
 
 
-def _worker_exit(theirs: Hook, ours: Hook) -> Hook:
+def _server_and_worker(theirs: Hook, ours: Hook) -> Hook:
     def hook(server: Any, worker: Any) -> None:
         try:
             theirs(server, worker)
@@ -257,5 +263,6 @@ _COMPOSERS: Final[dict[str, Callable[[Hook, Hook], Hook]]] = {
     "on_reload": _server_or_worker,
     "post_worker_init": _server_or_worker,
     "post_request": _post_request,
-    "worker_exit": _worker_exit,
+    "pre_fork": _server_and_worker,
+    "worker_exit": _server_and_worker,
 }

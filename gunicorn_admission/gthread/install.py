@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -97,7 +98,7 @@ def _install(worker: Any, settings: Settings) -> Installed:
     if resolved.off_reason is not None:
         return _off(resolved.off_reason)
     limiter = _limiter(resolved)
-    classifier = Classifier(settings)
+    classifier = _classifier(settings)
     worker.wsgi = Gate(worker.wsgi, limiter, classifier, settings)
     why = f"{name} has no thread pool of a known shape"
     _announce("gate", resolved, why)
@@ -106,7 +107,7 @@ def _install(worker: Any, settings: Settings) -> Installed:
 
 def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: Any) -> Installed:
     limiter = _limiter(resolved)
-    classifier = Classifier(settings)
+    classifier = _classifier(settings)
     pool = AdmissionExecutor(
         worker, can, limiter, classifier, settings, resolved.threads, time.monotonic_ns
     )
@@ -127,6 +128,10 @@ def _gate_concurrency(worker: Any, name: str) -> int | None:
     return int(worker.cfg.threads) if worker.cfg.threads > 1 else None
 
 
+def _classifier(settings: Settings) -> Classifier:
+    return Classifier(settings, script_name=os.environ.get("SCRIPT_NAME", ""))
+
+
 def _limiter(resolved: Resolved) -> Limiter:
     return Limiter(
         policy=resolved.policy,
@@ -138,7 +143,7 @@ def _limiter(resolved: Resolved) -> Limiter:
 def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
     log = LogObserver(settings.log_interval)
     sinks: list[Any] = [log]
-    sink = choose_sink(worker.log, settings, cfg=worker.cfg, worker=worker.age)
+    sink = choose_sink(worker.log, settings, cfg=worker.cfg, worker=_slot(worker))
     if sink is not None:
         sinks.append(sink)
     reporter = Reporter(limiter.statistics, sinks, settings.statsd_interval)
@@ -146,6 +151,14 @@ def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
     limiter.observe(reporter)
     reporter.start()
     return reporter
+
+
+def _slot(worker: Any) -> int | None:
+    """Which of several workers this is; ``None`` for the only one, whose gauges need no number."""
+    if worker.cfg.workers == 1:
+        return None
+    # Without our pre_fork hook (``-k`` alone) the order of birth has to do.
+    return int(getattr(worker, "admission_slot", (worker.age - 1) % worker.cfg.workers))
 
 
 def _off(why: str) -> Installed:

@@ -88,7 +88,7 @@ def derive(settings: Settings, threads: int, waiting_holds_thread: bool) -> Reso
             low_max_wait_ns=to_ns(min(settings.low_max_wait, wait)),
             target_ns=None if settings.target_delay is None else to_ns(settings.target_delay),
             interval_ns=to_ns(settings.interval),
-            class_cap=_class_cap(settings, fixed or limit),
+            class_cap=_class_cap(settings, limit),
             stall_after_ns=to_ns(settings.stall_after),
             retry_after_ns=(to_ns(low), to_ns(high)),
             mode=Mode.OFF if alone else Mode(settings.mode),
@@ -166,6 +166,8 @@ def _executor(settings: Settings, threads: int) -> tuple[int, int, int]:
 def _class_cap(settings: Settings, limit: int) -> int | None:
     if isinstance(settings.cap, int):
         return settings.cap
+    if isinstance(settings.limit, int):
+        return None  # whoever writes 4 means 4, also for the one endpoint that matters
     classes = settings.partition_by != "none" and (
         settings.partition_by == "endpoint" or any(not rule.exempt for rule in settings.rules)
     )

@@ -14,7 +14,14 @@ from gunicorn.config import Config
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.hooks import install
 
-OURS = ("on_starting", "on_reload", "post_worker_init", "post_request", "worker_exit")
+OURS = (
+    "on_starting",
+    "on_reload",
+    "pre_fork",
+    "post_worker_init",
+    "post_request",
+    "worker_exit",
+)
 
 
 class Log:
@@ -72,7 +79,7 @@ def test_gunicorn_accepts_the_composed_hooks_as_they_are() -> None:
     namespace: dict[str, Any] = {}
     install(namespace)
     cfg = configured(namespace)
-    assert [getattr(cfg, name) is namespace[name] for name in OURS] == [True] * 5
+    assert [getattr(cfg, name) is namespace[name] for name in OURS] == [True] * len(OURS)
 
 
 @pytest.mark.parametrize("given", [2, 3, 4])
@@ -346,3 +353,16 @@ def test_the_named_configuration_is_forgotten_so_that_a_reload_reads_it_again(
     monkeypatch.setitem(sys.modules, "gunicorn_admission.conf", types.ModuleType("conf"))
     namespace[hook](Process(configured(namespace)))
     assert "gunicorn_admission.conf" not in sys.modules
+
+
+def test_a_recycled_worker_takes_over_the_number_of_the_lost_one() -> None:
+    namespace: dict[str, Any] = {}
+    install(namespace)
+    server, first, second, third = Process(), Process(), Process(), Process()
+    server.WORKERS = {}
+    for pid, worker in enumerate((first, second)):
+        namespace["pre_fork"](server, worker)
+        server.WORKERS[pid] = worker
+    del server.WORKERS[0]
+    namespace["pre_fork"](server, third)
+    assert [worker.admission_slot for worker in (first, second, third)] == [0, 1, 0]
