@@ -127,13 +127,15 @@ class AdaptiveLimit:
         partition: str | None = None,
     ) -> None:
         """Learn from one finished request; see ``Limit.on_sample``."""
+        if rtt_ns <= 0 and not dropped:
+            return
         if self._opened_ns < 0:
             self._open(now_ns)
         if inflight > self._peak:
             self._peak = inflight
         if dropped:
             self._dropped = True
-        elif rtt_ns > 0:
+        else:
             baseline = self._baselines.get(partition)
             baseline.pending.append(rtt_ns)
             usual_ns = baseline.rtt_ns
