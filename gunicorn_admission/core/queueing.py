@@ -118,9 +118,11 @@ class Queueing(Occupancy):
 
     def longest_wait_ns(self, ticket: Ticket) -> int:
         """How long a ticket really waits before it is given up."""
-        if ticket.timeout_ns is not None and ticket.priority is not Priority.LOW:
-            return ticket.timeout_ns
-        return self.congestion.longest_wait_ns(ticket.priority)
+        if ticket.timeout_ns is None:
+            return self.congestion.longest_wait_ns(ticket.priority)
+        if ticket.priority is Priority.LOW:
+            return min(ticket.timeout_ns, self.congestion.longest_wait_ns(ticket.priority))
+        return ticket.timeout_ns
 
     def enqueue(self, ticket: Ticket) -> None:
         ticket.state = _WAITING
