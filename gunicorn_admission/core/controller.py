@@ -130,7 +130,7 @@ class Controller(Queueing):
         elif outcome is _DROP:
             self.limit.on_sample(
                 now_ns=now_ns,
-                rtt_ns=0,
+                rtt_ns=now_ns - ticket.granted_ns,
                 inflight=ticket.inflight,
                 dropped=True,
                 partition=partition.name,
