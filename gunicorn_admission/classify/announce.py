@@ -23,7 +23,7 @@ from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.define import define
 from gunicorn_admission.settings.rules import RouteRule
 
-__all__ = ["Source", "announce", "give", "limiters", "subscribe"]
+__all__ = ["Source", "announce", "give", "subscribe"]
 
 Source = Callable[[], Iterable[RouteRule]]
 """A bound method that returns the rules of an application as they are now."""
@@ -69,12 +69,6 @@ def subscribe(classifier: Classifier, limiter: Limiter) -> None:
         sources = [source for one in _sources if (source := one()) is not None]
     for source in sources:
         _read(source, classifier, limiter)
-
-
-def limiters() -> list[Limiter]:
-    """Return the limiters that subscribe: those in front of the applications here."""
-    with _lock:
-        return list(_subscribers)
 
 
 def give(
