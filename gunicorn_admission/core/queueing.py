@@ -86,12 +86,13 @@ class Queueing(Occupancy):
         ):
             return Reason.OVERLOADED
         # Little's law: slots are freed at the rate inflight / service time.
-        ahead, slots = self.waitlist.ahead(priority) + over, self.inflight
-        rtt_ns = congestion.rtt_ns
-        if partition.inflight >= partition.room:
-            ahead = partition.waiting + partition.inflight - partition.room
-            slots, rtt_ns = partition.inflight, partition.rtt_ns
-        wait_ns = (ahead + 1) * rtt_ns // max(1, slots)
+        ahead, own = self.waitlist.ahead(priority), partition.inflight
+        wait_ns = 0
+        if own < partition.room or self.inflight >= self.allowed:
+            wait_ns = (ahead + over + 1) * congestion.rtt_ns // max(1, self.inflight)
+        if own >= partition.room:
+            ahead = min(ahead, partition.waiting) + own - partition.room
+            wait_ns = max(wait_ns, (ahead + 1) * partition.rtt_ns // max(1, own))
         if self.hopeless(ticket, now_ns, wait_ns):
             return Reason.DEADLINE
         if congestion.overloaded:
