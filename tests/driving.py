@@ -61,9 +61,7 @@ class Driver:
         self.now_ns = start_ns
         algorithm = FixedLimit(limit) if isinstance(limit, int) else limit
         self.jitter = 0.5
-        self.controller = Controller(
-            Policy(**policy), algorithm, start_ns, lambda: self.jitter
-        )
+        self.controller = Controller(Policy(**policy), algorithm, start_ns, lambda: self.jitter)
         for partition in partitions:
             self.controller.shares.define(partition)
         self.tickets: list[Ticket] = []

@@ -62,9 +62,7 @@ def steady(milliseconds: float = 20.0) -> Callable[[int], float]:
     return lambda _: milliseconds
 
 
-def world(
-    rtt_ms: Callable[[int], float], maximum: int = 64, demand: int | None = None
-) -> World:
+def world(rtt_ms: Callable[[int], float], maximum: int = 64, demand: int | None = None) -> World:
     return World(AdaptiveLimit(maximum=maximum), rtt_ms, demand)
 
 

@@ -83,7 +83,8 @@ class TestPeakRate:
         rates = PeakRate(S)
         assert rates.peak() == 0.0
         for now_ms, rate, peak in [
-            (0, 5, 5), (100, 9, 9), (200, 3, 9), (300, 4, 9), (1101, 1, 4), (1301, 1, 1), (1302, 2, 2),
+            (0, 5, 5), (100, 9, 9), (200, 3, 9), (300, 4, 9), (1101, 1, 4), (1301, 1, 1),
+            (1302, 2, 2),
         ]:  # fmt: skip
             rates.add(now_ms * MS, rate)
             assert rates.peak() == peak

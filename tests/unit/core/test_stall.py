@@ -9,7 +9,7 @@ from gunicorn_admission.core.policy import PartitionPolicy
 from gunicorn_admission.core.stall import PROBE_INTERVAL_NS
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Reason, State
-from tests.driving import DEFAULT, HIGH, MS, S, Driver
+from tests.driving import DEFAULT, HIGH, MS, Driver, S
 
 STALLED, RESUMED = EventKind.STALLED, EventKind.RESUMED
 
