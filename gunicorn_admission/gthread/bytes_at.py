@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 import socket
+import sys
 from typing import Any, NamedTuple
 
 __all__ = ["Peek", "Whole", "skip_proxy_header"]
 
 _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
-_TAKE = int(socket.MSG_DONTWAIT)
+# On a TCP socket of Linux MSG_TRUNC throws the bytes away instead of copying them (tcp(7)).
+_TAKE = int(socket.MSG_DONTWAIT | (socket.MSG_TRUNC if sys.platform == "linux" else 0))
 #: Requests that are larger are not refused without a thread.
 _MOST = 72 * 1024
 #: As much as is looked at to classify a request: its request line, and in most cases its head.
@@ -43,11 +45,13 @@ class Whole(NamedTuple):
         size: Its bytes, head and body.
         is_head: The method is HEAD, whose answer has no body.
         keep_alive: The client does not ask to close.
+        followed: There are bytes behind it, of a pipelined request.
     """
 
     size: int
     is_head: bool
     keep_alive: bool
+    followed: bool
 
 
 class Peek:
@@ -60,10 +64,11 @@ class Peek:
     Thread safety: one thread at a time; each that needs one has its own.
     """
 
-    __slots__ = ("_buffer", "_length")
+    __slots__ = ("_buffer", "_length", "_view")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_MOST)
+        self._view = memoryview(self._buffer)
         self._length = 0
 
     def look(self, sock: Any) -> bytes | None:
@@ -81,7 +86,7 @@ class Peek:
             self._length = sock.recv_into(self._buffer, _MOST, _PEEK)
         except (BlockingIOError, InterruptedError):
             return None
-        return bytes(self._buffer[: min(self._length, _HEAD)])
+        return bytes(self._view[: min(self._length, _HEAD)])
 
     def whole(self) -> Whole | None:
         """Return the request that was looked at last, if it is complete and ordinary."""
@@ -98,7 +103,7 @@ class Peek:
         if self._length < size:
             return None
         keep_alive = match[2] == b"1" and not _closes.search(fields)
-        return Whole(size, match[1] == b"HEAD", keep_alive)
+        return Whole(size, match[1] == b"HEAD", keep_alive, self._length > size)
 
     def take(self, sock: Any, size: int) -> None:
         """

@@ -97,6 +97,8 @@ class Refuser:
             return None
         sock = job.conn.sock
         keep = keep and whole.keep_alive and self._may_keep()
+        if whole.followed and not keep:
+            return None  # closing on unread bytes is a reset, which may destroy the answer
         data = raw_answer(
             job.reason or Reason.OVERLOADED,
             job.retry_after_ns,
