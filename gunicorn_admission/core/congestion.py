@@ -70,7 +70,12 @@ class Congestion:
     def sample(self, rtt_ns: int) -> None:
         """Take the service time of one successful request."""
         mean = self.rtt_ns
-        self.rtt_ns = mean + (min(rtt_ns, 4 * mean) - mean >> _WEIGHT) if mean else rtt_ns
+        if not mean:
+            self.rtt_ns = rtt_ns
+        elif rtt_ns <= 4 * mean:
+            self.rtt_ns = mean + (rtt_ns - mean >> _WEIGHT)
+        else:
+            self.rtt_ns = mean + (3 * mean >> _WEIGHT)
 
     def roll(self, now_ns: int, waiting: int) -> bool:
         """Close what has ended; whether ``overloaded`` changed."""

@@ -20,6 +20,7 @@ from gunicorn_admission.core.limits.base import Limit
 from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import MILLISECOND, SECOND, Policy
 from gunicorn_admission.core.queueing import Queueing
+from gunicorn_admission.core.stall import SHORTEST_SILENCE_NS
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Mode, Outcome, Priority, Reason, State
 
@@ -62,9 +63,24 @@ class Controller(Queueing):
         self.totals.arrivals += 1
         if now_ns >= self.congestion.rolls_at_ns:
             self._roll(now_ns)
-        partition, stalls = ticket.partition, self.stalls
-        if partition.inflight >= stalls.fewest:
-            stalls.freeze(partition, now_ns)
+        partition = ticket.partition
+        held = partition.inflight
+        if held >= self.stalls.fewest and now_ns - partition.quiet_since_ns >= SHORTEST_SILENCE_NS:
+            self.stalls.freeze(partition, now_ns)
+        # The ordinary case first and by itself: this runs for every request.
+        if (
+            self.inflight < self.allowed
+            and held < partition.room
+            and not self.shares.held
+            and not partition.stalled
+            and ticket.deadline_ns is None
+        ):
+            self.occupy(ticket, now_ns)
+        else:
+            self._consider(ticket, now_ns)
+
+    def _consider(self, ticket: Ticket, now_ns: int) -> None:
+        partition = ticket.partition
         if partition.stalled or (
             ticket.deadline_ns is not None and self.hopeless(ticket, now_ns)
         ):
@@ -164,13 +180,11 @@ class Controller(Queueing):
     def _learn(self, ticket: Ticket, now_ns: int) -> None:
         partition = ticket.partition
         policy = partition.policy
-        if not policy.sampled or (policy.stream and not ticket.sampled_at_ns):
-            return
         end_ns = ticket.sampled_at_ns or now_ns
         rtt_ns = end_ns - ticket.granted_ns - ticket.blocked_ns
-        if rtt_ns <= 0:
+        if rtt_ns <= 0 or not policy.sampled or (policy.stream and not ticket.sampled_at_ns):
             return
-        if rtt_ns < self.stalls.age_bound_ns(partition):
+        if rtt_ns < self.policy.stall_after_ns or rtt_ns < self.stalls.age_bound_ns(partition):
             # What is older says when a hang ended, not how long a request takes.
             self.congestion.sample(rtt_ns)
             self.limit.on_sample(

@@ -81,7 +81,7 @@ class Occupancy:
         ticket.granted_ns = now_ns
         ticket.delay_ns = delay_ns = now_ns - ticket.arrived_ns
         self.inflight = ticket.inflight = inflight = self.inflight + 1
-        if partition.inflight < partition.guarantee:
+        if partition.guarantee and partition.inflight < partition.guarantee:
             self.shares.held -= 1
         partition.inflight += 1
         partition.running[ticket] = None

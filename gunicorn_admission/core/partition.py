@@ -79,4 +79,9 @@ class Partition:
     def sample(self, rtt_ns: int) -> None:
         """Move the mean service time towards one more; an outlier counts four times at most."""
         mean = self.rtt_ns
-        self.rtt_ns = mean + (min(rtt_ns, 4 * mean) - mean >> 4) if mean else rtt_ns
+        if not mean:
+            self.rtt_ns = rtt_ns
+        elif rtt_ns <= 4 * mean:
+            self.rtt_ns = mean + (rtt_ns - mean >> 4)
+        else:
+            self.rtt_ns = mean + (3 * mean >> 4)

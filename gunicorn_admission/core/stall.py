@@ -21,11 +21,11 @@ from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import MILLISECOND, SECOND, Policy
 from gunicorn_admission.core.shares import Shares
 
-__all__ = ["PROBE_INTERVAL_NS", "Stalls"]
+__all__ = ["PROBE_INTERVAL_NS", "SHORTEST_SILENCE_NS", "Stalls"]
 
 PROBE_INTERVAL_NS = SECOND
 _SILENCE = 20
-_SHORTEST_NS = 50 * MILLISECOND
+SHORTEST_SILENCE_NS = 50 * MILLISECOND
 #: A class never seen to finish anything has no usual time; be slow to judge it.
 _UNKNOWN = 3
 
@@ -69,7 +69,7 @@ class Stalls:
     def _shortest_ns(self, partition: Partition) -> int:
         # Requests that began together and take equally long are silent for that long.
         rtt_ns = partition.rtt_ns
-        return max(5 * rtt_ns // 2, _SHORTEST_NS) if rtt_ns else self._after_ns
+        return max(5 * rtt_ns // 2, SHORTEST_SILENCE_NS) if rtt_ns else self._after_ns
 
     def freeze(self, partition: Partition, now_ns: int) -> bool:
         """Freeze a class that has gone silent at what it holds; whether it just was."""

@@ -41,7 +41,10 @@ class Totals:
 
     def delay(self, delay_ns: int) -> None:
         """Count one queue delay in the histogram."""
-        self.delay_buckets[0 if delay_ns <= _FIRST_NS else bisect_left(_BUCKETS_NS, delay_ns)] += 1
+        if delay_ns <= _FIRST_NS:
+            self.delay_buckets[0] += 1
+        else:
+            self.delay_buckets[bisect_left(_BUCKETS_NS, delay_ns)] += 1
         self.delay_sum_ns += delay_ns
 
     def count_shed(self, priority: Priority, reason: Reason) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Permit"]
 
-_WAITING, _GRANTED = State.WAITING, State.GRANTED
+_WAITING, _GRANTED, _ENDED = State.WAITING, State.GRANTED, State.ENDED
 
 
 class Permit:
@@ -75,6 +75,6 @@ class Permit:
 
     def __del__(self) -> None:
         """Release what was forgotten, or what an exception kept from being handed out."""
-        ticket = getattr(self, "_ticket", None)
-        if ticket is not None and ticket.state in (_WAITING, _GRANTED):
+        ticket = self._ticket
+        if ticket.state is not _ENDED and ticket.state in (_WAITING, _GRANTED):
             self._limiter.reclaim(ticket)

@@ -91,10 +91,10 @@ class Limiter(TicketLimiter):
         Raises:
             Rejected: Refused, with the reason and when to retry.
         """
-        ticket, permit = self._ask(priority, partition, timeout, deadline)
-        if ticket.state is _GRANTED:
+        permit = self._ask(priority, partition, timeout, deadline)
+        if permit._ticket.state is _GRANTED:
             return permit
-        raise self.rejection(ticket)
+        raise self.rejection(permit._ticket)
 
     def try_acquire(
         self,
@@ -105,8 +105,8 @@ class Limiter(TicketLimiter):
         deadline: float | None = None,
     ) -> Permit | None:
         """Take a slot like :meth:`acquire`, by default without waiting; ``None`` if refused."""
-        ticket, permit = self._ask(priority, partition, timeout, deadline)
-        return permit if ticket.state is _GRANTED else None
+        permit = self._ask(priority, partition, timeout, deadline)
+        return permit if permit._ticket.state is _GRANTED else None
 
     def _ask(
         self,
@@ -114,7 +114,7 @@ class Limiter(TicketLimiter):
         partition: str | None,
         timeout: float | None,
         deadline: float | None,
-    ) -> tuple[Ticket, Permit]:
+    ) -> Permit:
         now_ns = self._clock()
         group = self.partition(partition)
         ticket = Ticket(
@@ -127,10 +127,9 @@ class Limiter(TicketLimiter):
         # Made before the slot is given: an exception that a signal raises from here on
         # leaves a permit behind, which is reclaimed, and not a slot that nobody knows of.
         permit = Permit(self, ticket)
-        self.offer(ticket, now_ns)
-        if ticket.state is _WAITING:
+        if self.offer(ticket, now_ns) is _WAITING:
             self.wait(ticket)
-        return ticket, permit
+        return permit
 
     @staticmethod
     def rejection(ticket: Ticket) -> Rejected:

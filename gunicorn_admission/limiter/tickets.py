@@ -111,7 +111,7 @@ class TicketLimiter:
         with self._lock:
             controller.offer(ticket, now_ns)
             state = ticket.state
-            first = controller.waiting == 1 and state is _WAITING
+            first = state is _WAITING and controller.waiting == 1
             told = self._take() if controller.changed or controller.events else None
         if self._watchdog.parked:
             self._watchdog.wake()
