@@ -1,0 +1,128 @@
+"""
+The limiter alone: what it adds to a request, as ratios to the primitives it replaces.
+
+    python -m benchmarks.hot_path [--rounds 7] [--seconds 0.2] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from pathlib import Path
+
+from benchmarks.comparison import Comparison, interleaved, save, show
+from benchmarks.contention import LOOPS, classes, nanoseconds, refusals
+from benchmarks.footprint import footprint
+from benchmarks.hand_off import SLOTS, HandOff, hand_through
+
+__all__ = ["measure"]
+
+THREADS = (1, 16, 64)
+WAITERS = (4, 16, 64)
+CLASSES = (1, 100, 1000)
+OURS = ("acquire + release", "offer + finish of a ticket")
+
+
+def measure(rounds: int, seconds: float) -> list[Comparison]:
+    """Everything here; each figure takes ``seconds``, each ratio comes ``rounds`` times."""
+    return [
+        *(one for threads in THREADS for one in _pairs(threads, rounds, seconds)),
+        _refusal(rounds, seconds),
+        *_classes(rounds, seconds),
+        *(one for waiters in WAITERS for one in _hand_off(waiters, rounds)),
+        *footprint(),
+    ]
+
+
+def _pairs(threads: int, rounds: int, seconds: float) -> list[Comparison]:
+    figures = interleaved(
+        {name: partial(nanoseconds, make(), threads, seconds) for name, make in LOOPS.items()},
+        rounds,
+    )
+    where = "alone" if threads == 1 else f"{threads} threads"
+    return [
+        Comparison(
+            what=f"{ours}, {where}",
+            unit="ns",
+            ours=figures[ours],
+            peer=peer,
+            theirs=figures[peer],
+        )
+        for ours in OURS
+        for peer in LOOPS
+        if peer not in OURS
+    ]
+
+
+def _refusal(rounds: int, seconds: float) -> Comparison:
+    ours, theirs = refusals()
+    figures = interleaved(
+        {
+            "ours": partial(nanoseconds, ours, 1, seconds),
+            "theirs": partial(nanoseconds, theirs, 1, seconds),
+        },
+        rounds,
+    )
+    return Comparison(
+        what="refusal, alone",
+        unit="ns",
+        ours=figures["ours"],
+        peer="exhausted BoundedSemaphore",
+        theirs=figures["theirs"],
+    )
+
+
+def _classes(rounds: int, seconds: float) -> list[Comparison]:
+    figures = interleaved(
+        {str(number): partial(nanoseconds, classes(number), 1, seconds) for number in CLASSES},
+        rounds,
+    )
+    return [
+        Comparison(
+            what=f"acquire + release, {number} classes in turn",
+            unit="ns",
+            ours=figures[str(number)],
+            peer="one class",
+            theirs=figures["1"],
+        )
+        for number in CLASSES[1:]
+    ]
+
+
+def _hand_off(waiters: int, rounds: int) -> list[Comparison]:
+    figures: dict[str, list[HandOff]] = {name: [] for name in SLOTS}
+
+    def once(name: str) -> float:
+        figures[name].append(hand_through(SLOTS[name], waiters))
+        return 0.0
+
+    interleaved({name: partial(once, name) for name in SLOTS}, rounds)
+    return [
+        Comparison(
+            what=f"hand-off, {waiters} waiters, {what}",
+            unit="us",
+            ours=[one[column] for one in figures["ours"]],
+            peer=peer,
+            theirs=[one[column] for one in figures[peer]],
+        )
+        for column, what in enumerate(("until it runs", "CPU"))
+        for peer in SLOTS
+        if peer != "ours"
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=0.2, help="of each figure")
+    parser.add_argument("--json", type=Path, help="write all rounds there")
+    options = parser.parse_args()
+    comparisons = measure(options.rounds, options.seconds)
+    show(comparisons)
+    save(comparisons, options.json)
+
+
+if __name__ == "__main__":
+    main()
