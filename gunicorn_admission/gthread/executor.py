@@ -84,7 +84,7 @@ class AdmissionExecutor:
         self._ready: SimpleQueue[Job | None] = SimpleQueue()
         self._exempt: SimpleQueue[Job | None] = SimpleQueue()
         self._refuser = Refuser(worker, can, settings.shed_status)
-        self._lane = Lane(self, settings)
+        self._lane = Lane(self, worker, settings)
         self._unknown = limiter.partition("(unparsed)")
         self._half_closed = not worker.cfg.is_ssl
         self._complained = False

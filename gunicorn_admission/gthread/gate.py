@@ -64,6 +64,8 @@ class ThreadGate(Gate):
             if request_class.exempt:
                 if job.state is not _SHED:
                     self.limiter.finish(job, Outcome.IGNORE)
+                else:
+                    self._worker.nr += 1  # not refused after all
                 return self.pass_exempt(environ, start_response)
             if job.state is _SHED:
                 if request_class.priority is Priority.HIGH:
@@ -71,7 +73,7 @@ class ThreadGate(Gate):
             else:
                 self.limiter.reclassify(job, request_class.partition, request_class.priority)
         if job.state is _SHED:
-            return self._refuse_job(job, environ, start_response)
+            return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
             is_gone, job.conn.sock, not self._worker.cfg.is_ssl
         )
@@ -88,16 +90,9 @@ class ThreadGate(Gate):
         )
         self.limiter.offer(ticket, job.arrived_ns)
         if ticket.state is _SHED:
-            return self._refuse_job(job, environ, start_response)
+            return self.refuse(job, environ, start_response)
+        self._worker.nr += 1  # not refused after all
         return self.run(ticket, self.limiter.finish, environ, start_response)
-
-    def _refuse_job(
-        self, job: Job, environ: dict[str, Any], start_response: Callable[..., Any]
-    ) -> Iterable[bytes]:
-        # A refusal must not use up max_requests: a storm of them would recycle the workers
-        # again and again (benoitc/gunicorn #2602).
-        self._worker.nr -= 1
-        return self.refuse(job, environ, start_response)
 
     def drain(self, environ: dict[str, Any]) -> bool:
         """As the ordinary gate; remembers for the lane what was left unread."""

@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gunicorn.util import close as close_socket
 
@@ -38,11 +38,13 @@ class Lane:
 
     Args:
         executor: Whose jobs they are.
+        worker: gunicorn's; its count of requests leaves refusals out.
         settings: ``read_timeout`` and ``drain_timeout`` bound how long a client may hold one.
     """
 
-    def __init__(self, executor: AdmissionExecutor, settings: Settings) -> None:
+    def __init__(self, executor: AdmissionExecutor, worker: Any, settings: Settings) -> None:
         self._executor = executor
+        self._worker = worker
         self._drain_timeout = settings.drain_timeout or 1.0
         self._drain = ReadTimeout(self._drain_timeout)
         self._read = ReadTimeout(settings.read_timeout)
@@ -77,10 +79,15 @@ class Lane:
             local.job, local.unread = job, False
             result: object = None
             error: BaseException | None = None
+            # Taken back before gunicorn counts it: a storm of refusals would otherwise use
+            # up max_requests and recycle the workers again and again (#2602).
+            self._worker.nr -= 1
             try:
                 result = job.handle(job.conn)
             except BaseException as raised:
                 error = raised
+            if local.job is not None:
+                self._worker.nr += 1  # it never got so far as to be counted
             local.job = None
             if local.unread:
                 self._linger(job)
