@@ -33,6 +33,7 @@ __all__ = ["Page"]
 
 PATIENCE: Final = 15.0  # seconds; only failures pay it
 _NAMED: Final = re.compile(r"# ([\w./-]+\.(?:py|toml))\n")
+# What is waited for until it listens, with variables in front.
 _SERVER: Final = re.compile(r"(?:\w+='?[^']*'? )*(?:gunicorn|python serve\.py) ?")
 _DOCUMENTED: Final = {"8000": socket.SOCK_STREAM, "8125": socket.SOCK_DGRAM}
 _SBIN: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
