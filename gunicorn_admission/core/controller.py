@@ -223,8 +223,7 @@ class Controller(Queueing):
         return now_ns + (_TICK_WAITING_NS if self.waiting else _REVIEW_NS)
 
     def _roll(self, now_ns: int) -> None:
-        waiting = self.waiting if self.mode is _ENFORCE else max(0, self.inflight - self.allowed)
-        if not self.congestion.roll(now_ns, waiting):
+        if not self.congestion.roll(now_ns, self.standing(now_ns)):
             return
         overloaded = self.congestion.overloaded
         self._tell(
@@ -243,14 +242,11 @@ class Controller(Queueing):
 
     def _review(self, now_ns: int) -> None:
         for partition in self.stalls.review(now_ns):
-            age_seconds = partition.oldest_age_ns(now_ns) / SECOND
-            self._tell(
-                EventKind.STALLED,
-                now_ns,
-                partition.name,
-                inflight=partition.inflight,
-                oldest_seconds=age_seconds,
-            )
+            data = {
+                "inflight": partition.inflight,
+                "oldest_seconds": partition.oldest_age_ns(now_ns) / SECOND,
+            }
+            self._tell(EventKind.STALLED, now_ns, partition.name, **data)
         stuck = self.stalls.stuck
         starved = stuck > 0 and self.policy.max_limit - stuck <= self.policy.min_limit
         if starved is not self.starved:

@@ -125,6 +125,15 @@ class Queueing(Occupancy):
             return min(ticket.timeout_ns, self.congestion.longest_wait_ns(ticket.priority))
         return ticket.timeout_ns
 
+    def standing(self, now_ns: int) -> int:
+        """Length of the queue, as far as it is one: with all waits under the target it is not."""
+        if self.mode is not Mode.ENFORCE:
+            return max(0, self.inflight - self.allowed)
+        oldest_ns = self.waitlist.oldest_ns()
+        if oldest_ns is None or now_ns - oldest_ns <= self.congestion.target_ns:
+            return 0
+        return self.waiting
+
     def enqueue(self, ticket: Ticket) -> None:
         ticket.state = _WAITING
         self.waiting += 1

@@ -53,6 +53,11 @@ class Waitlist:
         """Number of tickets of exactly that priority."""
         return len(self._queues[priority])
 
+    def oldest_ns(self) -> int | None:
+        """When the one that has been waiting longest arrived; ``None`` with nobody."""
+        fronts = [next(iter(queue)).arrived_ns for queue in self._queues if queue]
+        return min(fronts, default=None)
+
     def beyond(self, priority: Priority, places: int) -> list[Ticket]:
         """All tickets of a priority but the newest ``places``, oldest first."""
         queue = list(self._queues[priority])

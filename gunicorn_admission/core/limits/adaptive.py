@@ -40,6 +40,9 @@ _PATIENCE_NS = 5 * SECOND
 _FEW = 5
 # When even the fastest of a few is slower than this, more of them would say the same.
 _CERTAIN = 3.0
+# What takes less than this is slowed down by the interpreter's and the kernel's schedulers,
+# and a queue of such requests is gone before it could be managed.
+_SHORTEST_NS = float(2 * MILLISECOND)
 _TOLERANCE = 1.5
 _SLACK = 1.5
 _RATE_MEMORY_NS = SECOND
@@ -140,6 +143,8 @@ class AdaptiveLimit:
             baseline.pending.append(rtt_ns)
             usual_ns = baseline.rtt_ns
             if usual_ns:
+                if usual_ns < _SHORTEST_NS:
+                    usual_ns = _SHORTEST_NS
                 slowdown = rtt_ns / usual_ns
                 self._slowdowns.append(slowdown)
                 self._expected_ns += usual_ns
