@@ -151,9 +151,10 @@ def _marking(decorator: str, **given: object) -> Callable[[F], F]:
     new = _parsed(decorator, given)
 
     def mark(view: F) -> F:
+        function = getattr(view, "__func__", view)  # a bound method cannot carry marks
         # Not those that a class inherits, which it may well contradict.
-        old = vars(view).get(_MARKS, Marks())
-        setattr(view, _MARKS, _merged(decorator, old, new))
+        old = vars(function).get(_MARKS, Marks())
+        setattr(function, _MARKS, _merged(decorator, old, new))
         return view
 
     return mark

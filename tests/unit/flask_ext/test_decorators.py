@@ -131,6 +131,16 @@ def test_exempt_over_a_class() -> None:
     assert marks_of(Health.as_view("health"), "GET") == Marks(exempt=True)
 
 
+def test_a_bound_method() -> None:
+    class Views:
+        def show(self) -> str:
+            return ""
+
+    view = Views().show
+    assert admission.priority("low")(view) is view
+    assert marks_of(view) == Marks(priority=Priority.LOW)
+
+
 def test_no_marks() -> None:
     assert marks_of(None) is None
     assert marks_of(lambda: "") is None
