@@ -128,7 +128,7 @@ def open_gate(
     server = str(environ.get("SERVER_SOFTWARE", ""))
     threads = settings.threads or _THREADS.get(server.partition("/")[0].lower())
     if threads is None:
-        hint = "set ADMISSION_THREADS to the number of its threads"
+        hint = "set ADMISSION_THREADS in app.config to the number of its threads"
         if server.startswith("gunicorn"):
             hint = "call gunicorn_admission.hooks.install in gunicorn.conf.py"
         return f"the threads of {server or 'the server'} are not known; {hint}"
