@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from attrs import evolve
-from flask import Flask, Response, request, request_finished, request_started
+from flask import Flask, Response, request
 
 from flask_ext.gate import AppGate, WSGIApp, note_complete, open_gate, start_reporting
 from flask_ext.url_patterns import below
@@ -64,8 +64,10 @@ class Guard:
         if settings.mode == "off":
             return
         app.wsgi_app = self  # type: ignore[method-assign]
-        request_started.connect(self._routed, app)
-        request_finished.connect(self._finished, app)
+        # First after the routing, and last before the response is called: hooks of the
+        # application then see what is true. Signals would cost ten times as much.
+        app.url_value_preprocessors[None].insert(0, self._routed)
+        app.after_request_funcs[None].insert(0, self._finished)
         announce(self.rules)
 
     def __call__(
@@ -140,7 +142,7 @@ class Guard:
 
     # -- inside a request ------------------------------------------------------------
 
-    def _routed(self, app: Flask, **_: object) -> None:
+    def _routed(self, endpoint: str | None, values: dict[str, Any] | None) -> None:
         """Count a request under the class of its view, where the path alone did not tell it."""
         try:
             gate = request.environ.get(_GATE)
@@ -175,10 +177,11 @@ class Guard:
             environ["gunicorn_admission.partition"] = name
             environ["gunicorn_admission.priority"] = priority.name.lower()
 
-    def _finished(self, app: Flask, response: Response, **_: object) -> None:
+    def _finished(self, response: Response) -> Response:
         environ = request.environ
         if isinstance(environ.get(_GATE), AppGate):
             note_complete(environ, response)
+        return response
 
 
 def _is_said(rule: RouteRule, own: Iterable[RouteRule]) -> bool:
