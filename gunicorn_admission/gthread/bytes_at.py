@@ -88,6 +88,10 @@ class Peek:
             return None
         return bytes(self._view[: min(self._length, _HEAD)])
 
+    def forget(self) -> None:
+        """Know of no request any more."""
+        self._length = 0
+
     def whole(self) -> Whole | None:
         """Return the request that was looked at last, if it is complete and ordinary."""
         match = _head.match(self._buffer, 0, self._length)

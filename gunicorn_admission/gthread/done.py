@@ -1,11 +1,17 @@
-"""The result of a submitted connection, as gunicorn's main loop wants to have it."""
+"""The results of submitted connections, as gunicorn's main loop wants to have them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["NOTHING_MORE", "Done"]
+from gunicorn_admission.gthread.capabilities import Capabilities
+
+if TYPE_CHECKING:
+    from gunicorn_admission.gthread.job import Job
+
+__all__ = ["NOTHING_MORE", "Done", "Results"]
 
 
 class Done:
@@ -67,3 +73,37 @@ class _NothingMore:
 
 
 NOTHING_MORE = _NothingMore()
+
+
+class Results:
+    """
+    Futures and results in the shape that this gunicorn wants.
+
+    Args:
+        can: Its capabilities.
+    """
+
+    def __init__(self, can: Capabilities) -> None:
+        self._light = can.light_future
+        self._pair = can.pair_result
+
+    def future(self) -> Any:
+        """Return the future of a connection that is going to be served or refused."""
+        if self._light:
+            return Done()
+        future: Future[object] = Future()
+        future.set_running_or_notify_cancel()
+        return future
+
+    def ended(self, conn: Any, keep: bool) -> Any:
+        """Return a future that has ended already; the connection is kept alive or closed."""
+        future: Any = Done() if self._light else Future()
+        future.set_result(self._shape(conn, keep))
+        return future
+
+    def close(self, job: Job) -> None:
+        """Let the main loop close the connection of a job."""
+        job.future.set_result(self._shape(job.conn, False))
+
+    def _shape(self, conn: Any, keep: bool) -> object:
+        return (keep, conn) if self._pair else keep

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from gunicorn_admission.classify import Classifier
+from gunicorn_admission.classify import Classifier, RequestClass
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, State
 from gunicorn_admission.gthread.arrival import is_gone
@@ -67,11 +67,16 @@ class ThreadGate(Gate):
                 else:
                     self._worker.nr += 1  # not refused after all
                 return self.pass_exempt(environ, start_response)
+            partition = self.limiter.partition(request_class.partition)
             if job.state is _SHED:
                 if request_class.priority is Priority.HIGH:
-                    return self._try_again(job, environ, start_response)
-            else:
+                    return self._offer_again(job, request_class, environ, start_response)
+            elif partition.inflight < partition.room:
                 self.limiter.reclassify(job, request_class.partition, request_class.priority)
+            else:
+                # A slot for anybody, but this class holds all that it may.
+                self.limiter.finish(job, Outcome.IGNORE)
+                return self._offer_again(job, request_class, environ, start_response)
         if job.state is _SHED:
             return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
@@ -80,18 +85,28 @@ class ThreadGate(Gate):
         end = self.limiter.finish if getattr(job.conn, "is_http2", False) else _note
         return self.run(job, end, environ, start_response)
 
-    def _try_again(
-        self, job: Job, environ: dict[str, Any], start_response: Callable[..., Any]
+    def _offer_again(
+        self,
+        job: Job,
+        request_class: RequestClass,
+        environ: dict[str, Any],
+        start_response: Callable[..., Any],
     ) -> Iterable[bytes]:
-        """A refused request turned out to be important: it may run here if a slot is free."""
-        assert job.request_class is not None
+        """Decide once more, now that the class is known: it runs here at once or not at all."""
+        lane = self._local.lane
         ticket = Ticket(
-            self.limiter.partition(job.request_class.partition), Priority.HIGH, job.arrived_ns, 0
+            self.limiter.partition(request_class.partition),
+            request_class.priority,
+            job.arrived_ns,
+            0,
         )
         self.limiter.offer(ticket, job.arrived_ns)
         if ticket.state is _SHED:
-            return self.refuse(job, environ, start_response)
-        self._worker.nr += 1  # not refused after all
+            if not lane:
+                self._worker.nr -= 1  # refusals do not count; the lane sees to it itself
+            return self.refuse(ticket, environ, start_response)
+        if lane:
+            self._worker.nr += 1  # not refused after all
         return self.run(ticket, self.limiter.finish, environ, start_response)
 
     def drain(self, environ: dict[str, Any]) -> bool:

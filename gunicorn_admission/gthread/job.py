@@ -21,7 +21,7 @@ class Job(Ticket):
         handle: gunicorn's ``worker.handle``.
         conn: Its connection object.
         future: What ``submit`` returned.
-        request_class: By the request line; ``None`` while only the parser can tell.
+        request_class: By the request line; ``None`` while it is not known.
         outcome: What the gate saw; IGNORE when the request never got that far.
         lane_ns: When it was put into the shed lane.
     """
@@ -31,19 +31,25 @@ class Job(Ticket):
     def __init__(
         self,
         partition: Partition,
-        priority: Priority,
         arrived_ns: int,
-        deadline_ns: int | None,
         decided: Callable[[Any], None],
         handle: Callable[[Any], Any],
         conn: Any,
         future: Any,
-        request_class: RequestClass | None,
     ) -> None:
-        super().__init__(partition, priority, arrived_ns, None, deadline_ns, decided)
+        super().__init__(partition, Priority.DEFAULT, arrived_ns, None, None, decided)
         self.handle = handle
         self.conn = conn
         self.future = future
-        self.request_class = request_class
+        self.request_class: RequestClass | None = None
         self.outcome = Outcome.IGNORE
         self.lane_ns = 0
+
+    def become(self, request_class: RequestClass, partition: Partition) -> None:
+        """Take the class that the request turned out to have; before it is offered."""
+        self.request_class = request_class
+        self.partition = partition
+        self.priority = request_class.priority
+        deadline_ns = request_class.policy.deadline_ns
+        if deadline_ns is not None:
+            self.deadline_ns = self.arrived_ns + deadline_ns

@@ -13,17 +13,16 @@ import socket
 import threading
 import time
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gunicorn.util import close as close_socket
 
 from gunicorn_admission.core.policy import SECOND
+from gunicorn_admission.gthread.done import Results
 from gunicorn_admission.gthread.job import Job
-from gunicorn_admission.gthread.parking import ReadTimeout
+from gunicorn_admission.gthread.pool import Pool
+from gunicorn_admission.gthread.read_timeout import read_timeout
 from gunicorn_admission.settings import Settings
-
-if TYPE_CHECKING:
-    from gunicorn_admission.gthread.executor import AdmissionExecutor
 
 __all__ = ["LANE_THREADS", "Lane"]
 
@@ -37,17 +36,20 @@ class Lane:
     Refuses jobs through gunicorn, in threads of its own.
 
     Args:
-        executor: Whose jobs they are.
+        pool: Refused jobs are settled like those that it runs.
+        results: Tells the main loop.
         worker: gunicorn's; its count of requests leaves refusals out.
         settings: ``read_timeout`` and ``drain_timeout`` bound how long a client may hold one.
     """
 
-    def __init__(self, executor: AdmissionExecutor, worker: Any, settings: Settings) -> None:
-        self._executor = executor
+    def __init__(self, pool: Pool, results: Results, worker: Any, settings: Settings) -> None:
+        self._pool = pool
+        self._results = results
         self._worker = worker
         self._drain_timeout = settings.drain_timeout or 1.0
-        self._drain = ReadTimeout(self._drain_timeout)
-        self._read = ReadTimeout(settings.read_timeout)
+        tls = bool(worker.cfg.is_ssl)
+        self._drain = read_timeout(self._drain_timeout, tls)
+        self._read = read_timeout(settings.read_timeout, tls)
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         for index in range(LANE_THREADS):
             threading.Thread(target=self._run, name=f"admission-lane-{index}", daemon=True).start()
@@ -66,16 +68,16 @@ class Lane:
             self._queue.put(None)
 
     def _run(self) -> None:
-        local = self._executor.local
+        local = self._pool.local
         local.lane = True
         while True:
             job = self._queue.get()
             if job is None:
                 return
             if time.monotonic_ns() - job.lane_ns > _OLDEST_NS:
-                self._executor.close_job(job)
+                self._results.close(job)
                 continue
-            self._drain.set(job.conn.sock)
+            self._drain.set(job.conn)
             local.job, local.unread = job, False
             result: object = None
             error: BaseException | None = None
@@ -91,10 +93,10 @@ class Lane:
             local.job = None
             if local.unread:
                 self._linger(job)
-                self._executor.close_job(job)
+                self._results.close(job)
             else:
-                self._read.set(job.conn.sock)
-                self._executor.settle(job, result, error)
+                self._read.set(job.conn)
+                self._pool.settle(job, result, error)
 
     def _linger(self, job: Job) -> None:
         """
@@ -106,8 +108,10 @@ class Lane:
         deadline = time.monotonic() + self._drain_timeout
         try:
             sock.shutdown(socket.SHUT_WR)
-            while time.monotonic() < deadline and sock.recv(65536):
-                pass
+            while (left := deadline - time.monotonic()) > 0:
+                sock.settimeout(left)
+                if not sock.recv(65536):
+                    break
         except OSError:
             pass
         job.conn.close = lambda graceful=False: close_socket(sock)

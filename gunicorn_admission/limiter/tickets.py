@@ -121,6 +121,12 @@ class TicketLimiter:
             self._settle(told)
         return state
 
+    @property
+    def full(self) -> bool:
+        """Whether an arrival would have to wait; read without the lock, so it may be stale."""
+        controller = self._controller
+        return controller.inflight >= controller.allowed or controller.waiting > 0
+
     def wait(self, ticket: Ticket) -> None:
         """Block until a waiting ticket has been decided."""
         told: Told = [], []
