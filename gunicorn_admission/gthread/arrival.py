@@ -30,7 +30,7 @@ def waited_ns(sock: socket.socket) -> int:
     That includes the time in the kernel's accept backlog, which nothing else shows. 0 where
     it is not known (other systems, Unix sockets) or too short to be measured.
     """
-    if _TCP_INFO is None or sock.family == socket.AF_UNIX:
+    if _TCP_INFO is None:
         return 0
     try:
         info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _SIZE)
