@@ -16,9 +16,12 @@ from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings import Settings, Source, load
 from gunicorn_admission.settings.nearest import did_you_mean
 
-__all__ = ["PREFIX", "load_settings"]
+__all__ = ["OWN", "PREFIX", "load_settings"]
 
 PREFIX: Final = "ADMISSION_"
+OWN: Final = ("keyword argument", "app.config")
+"""Kinds of sources that belong to the application alone."""
+
 _NAMES: Final = tuple(field.name for field in fields(Settings))
 _CONFIG: Final = "app.config"
 

@@ -10,7 +10,7 @@ from attrs import frozen
 from flask import Flask, current_app, has_app_context
 
 from flask_ext.cli import commands
-from flask_ext.config import load_settings
+from flask_ext.config import OWN, load_settings
 from flask_ext.decorators import Decorators
 from flask_ext.dependency import Dependencies, Dependency
 from flask_ext.guard import Guard
@@ -89,7 +89,8 @@ class Admission(Decorators):
         """
         mount = _checked(self._mount if mount is None else mount)
         loaded, sources = load_settings({**self._settings, **settings}, app.config)
-        if loaded.threads is not None:
+        # Sizes in the environment may be meant for gunicorn, where more of them fit.
+        if loaded.threads is not None and sources["threads"].kind in OWN:
             try:
                 loaded.derive(loaded.threads, waiting_holds_thread=True)
             except ConfigError as error:
@@ -122,7 +123,8 @@ class Admission(Decorators):
 
         Use it as ``with admission.dependency("postgres"):`` or as a decorator, around
         blocking code. How many calls it lets through follows how they go, up to ``cap``; a
-        driver's timeout counts as overload. All applications of this object share it.
+        driver's timeout counts as overload. All applications of this object share it; it
+        refuses nothing where the last of them has the mode ``monitor`` or ``off``.
 
         Args:
             name: What is called; the same name is the same bulkhead.

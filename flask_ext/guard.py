@@ -15,6 +15,7 @@ from typing import Any, Final
 from attrs import evolve
 from flask import Flask, Response, request
 
+from flask_ext.config import OWN
 from flask_ext.gate import AppGate, WSGIApp, note_complete, open_gate, start_reporting
 from flask_ext.url_patterns import below
 from flask_ext.walk import Walk, walk
@@ -104,7 +105,7 @@ class Guard:
         unused = sorted(
             name
             for name, source in self.sources.items()
-            if source.kind in ("keyword argument", "app.config") and name not in _CARRIED
+            if source.kind in OWN and name not in _CARRIED
         )
         if unused:
             _log.warning(

@@ -89,6 +89,18 @@ def test_wrong_settings_stop_the_start() -> None:
     assert "limit 8 + waiting 0 + spare 1 = 9" in str(caught.value)
 
 
+def test_sizes_in_the_environment_may_be_meant_for_gunicorn(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("GUNICORN_ADMISSION_THREADS", "8")
+    monkeypatch.setenv("GUNICORN_ADMISSION_LIMIT", "8")
+    app = make(TESTING=False)
+    del app.config["ADMISSION_THREADS"]
+    Admission(app)  # must not keep gunicorn from starting
+    assert app.test_client().get("/").status_code == 200
+    assert "limit 8 + waiting" in caplog.text
+
+
 @pytest.mark.parametrize("mount", ["api", "/api/", "/a//b", "/"])
 def test_wrong_mount(mount: str) -> None:
     with pytest.raises(ConfigError, match="a path such as '/api'"):
