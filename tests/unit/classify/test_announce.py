@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import weakref
 from collections.abc import Iterable
@@ -15,6 +16,14 @@ from gunicorn_admission.classify.announce import announce, give, subscribe
 from gunicorn_admission.core.types import Priority
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.settings import RouteRule, RuleLike, Settings, parse_rule
+
+
+@pytest.fixture(autouse=True)
+def logger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let our log lines be seen, whatever logging settings an earlier test has left."""
+    ours = logging.getLogger("gunicorn_admission")
+    monkeypatch.setattr(ours, "disabled", False)
+    monkeypatch.setattr(ours, "propagate", True)
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,14 @@ from gunicorn_admission.classify import announce as announcing
 from tests.flask_apps import told
 
 MakeApp = Callable[..., Flask]
+
+
+@pytest.fixture(autouse=True)
+def logger(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let our log lines be seen, whatever logging settings an earlier test has left."""
+    ours = logging.getLogger("gunicorn_admission")
+    monkeypatch.setattr(ours, "disabled", False)
+    monkeypatch.setattr(ours, "propagate", True)
 
 
 @pytest.fixture(autouse=True)
