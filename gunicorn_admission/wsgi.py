@@ -9,6 +9,7 @@ the threads.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -16,15 +17,18 @@ from typing import Any
 
 from gunicorn_admission.answer import answer
 from gunicorn_admission.classify import Classifier, RequestClass
+from gunicorn_admission.classify.announce import subscribe
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Reason, State
 from gunicorn_admission.exchange import Exchange, TimedInput
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.build import limit_factory
+from gunicorn_admission.observe import LogObserver, Reporter, Sink, choose_sink
 from gunicorn_admission.settings import Settings, load
 
 __all__ = ["AdmissionMiddleware", "Gate"]
 
+_log = logging.getLogger("gunicorn_admission")
 _GRANTED, _WAITING = State.GRANTED, State.WAITING
 #: Threads of a server that does not say how many it has (waitress and werkzeug do not).
 DEFAULT_THREADS = 4
@@ -178,9 +182,33 @@ class AdmissionMiddleware(Gate):
     def __init__(self, app: Callable[..., Iterable[bytes]], **settings: Any) -> None:
         loaded, _ = load(settings, environ=os.environ)
         resolved = loaded.derive(loaded.threads or DEFAULT_THREADS, waiting_holds_thread=True)
+        if resolved.off_reason is not None:
+            _log.warning("admission: off: %s", resolved.off_reason)
         limiter = Limiter(
             policy=resolved.policy,
             limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
             partitions=resolved.partitions,
         )
         super().__init__(app, limiter, Classifier(loaded), loaded)
+        subscribe(self.classifier, limiter)
+        self._reports_in: int | None = None
+
+    def __call__(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Admit, wait or refuse, then run the application."""
+        if self._reports_in != os.getpid():
+            self._reports_in = os.getpid()
+            self._report()
+        return super().__call__(environ, start_response)
+
+    def _report(self) -> None:
+        """Start to report, at the first request of a process: threads do not survive a fork."""
+        settings = self.settings
+        sinks: list[Sink] = [LogObserver(settings.log_interval)]
+        statsd = choose_sink(None, settings)
+        if statsd is not None:
+            sinks.append(statsd)
+        reporter = Reporter(self.limiter.statistics, sinks, settings.statsd_interval)
+        self.limiter.observe(reporter)
+        reporter.start()

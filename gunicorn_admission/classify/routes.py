@@ -33,6 +33,7 @@ _PROBES: Final = frozenset({"GET", "HEAD"})
 
 # As settings.partitions.ENDPOINT, in place: slashes, then a name that ends the segment.
 _FIRST_SEGMENT: Final = re.compile(r"/*+([A-Za-z0-9_~-][A-Za-z0-9_.~-]{0,39})?(?![^/])").match
+_SLASHES: Final = re.compile(r"/{2,}").sub
 _DOT_SEGMENT: Final = re.compile(r"/\.\.?(?![^/])").search
 
 
@@ -171,9 +172,13 @@ class Classifier:
     def _decide(self, compiled: _Compiled, method: str, path: str) -> RequestClass:
         if not path.startswith("/"):
             path = f"/{path}"  # "*" of OPTIONS, or nothing after the host
+        # Some layers resolve dot segments and repeated slashes and some do not. So neither is
+        # a way around a rule, and a bypass must hold either way.
+        odd = "//" in path
+        if odd:
+            path = _SLASHES("/", path)
         found = compiled.table.match(method, path)
-        # Some layers resolve dot segments and some do not; a bypass must hold for both.
-        if found is not None and not (found.exempt and _DOT_SEGMENT(path)):
+        if found is not None and not (found.exempt and (odd or _DOT_SEGMENT(path))):
             return found
         if self._settings.partition_by != "endpoint":
             return compiled.rest

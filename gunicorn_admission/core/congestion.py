@@ -2,8 +2,8 @@
 Is there overload, and how long may a request wait because of it?
 
 Overload begins when the queue does not shrink any more (``standing.py``), or when CoDel
-finds that all waited too long while it hardly shrinks. It ends when neither CoDel says so
-nor all slots are taken half of the time.
+finds that all waited too long while it hardly shrinks. It ends when neither of them says
+so, nor all slots are taken half of the time.
 
 Until it begins everybody may wait ``max_wait``, so that bursts pass. After that waiting
 only makes answers late, so patience shrinks: DEFAULT to twice the target (CoDel's
@@ -91,7 +91,7 @@ class Congestion:
         self.rolls_at_ns = min(queue.ends_ns, codel.ends_ns)
         before = self.overloaded
         if before:
-            self.overloaded = saturation.sustained or codel.overloaded
+            self.overloaded = queue.standing or saturation.sustained or codel.overloaded
         else:
             self.overloaded = queue.standing or (codel.overloaded and queue.lingering)
         return self.overloaded is not before

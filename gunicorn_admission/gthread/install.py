@@ -11,6 +11,7 @@ from typing import Any
 from attrs import frozen
 
 from gunicorn_admission.classify import Classifier
+from gunicorn_admission.classify.announce import subscribe
 from gunicorn_admission.gthread.capabilities import look
 from gunicorn_admission.gthread.executor import AdmissionExecutor
 from gunicorn_admission.gthread.gate import ThreadGate
@@ -70,6 +71,9 @@ def install(worker: Any, settings: Settings) -> Installed:
     use_gunicorn_logger(worker.log)
     installed = _install(worker, settings)
     worker.admission = installed
+    if installed.classifier is not None and installed.limiter is not None:
+        # What applications say of their views counts in front of the threads.
+        subscribe(installed.classifier, installed.limiter)
     return installed
 
 
