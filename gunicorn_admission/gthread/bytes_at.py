@@ -119,6 +119,11 @@ class Peek:
         sock.recv_into(self._buffer, size, _TAKE)
 
 
+def is_fresh(conn: Any) -> bool:
+    """Whether no request of a connection has been parsed yet, so that a PROXY header may come."""
+    return conn.parser is None or not getattr(conn.parser, "req_count", 0)
+
+
 def skip_proxy_header(data: bytes) -> bytes:
     """Return what follows a PROXY protocol header, version 1 or 2; ``data`` without one."""
     if data.startswith(b"PROXY "):

@@ -7,7 +7,7 @@ thread; what must wait waits in the limiter and costs no thread; what is refused
 answered at once.
 
 Threads: ``submit`` runs on the main loop. ``_decided`` is called back by whichever thread
-decided, ``_opened`` by those that read the heads of TLS requests. ``pool.py`` runs what is
+decided, ``_opened`` by those that read heads behind TLS. ``pool.py`` runs what is
 granted, ``lane.py`` refuses what cannot be refused right here. The queues between them are
 ``SimpleQueue``; there is no lock of its own.
 """
@@ -23,7 +23,7 @@ from gunicorn_admission.core.policy import MILLISECOND
 from gunicorn_admission.core.types import State
 from gunicorn_admission.gthread.accepting import accept_in_batches
 from gunicorn_admission.gthread.arrival import is_gone, waited_ns
-from gunicorn_admission.gthread.bytes_at import Peek, skip_proxy_header
+from gunicorn_admission.gthread.bytes_at import Peek, is_fresh, skip_proxy_header
 from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.done import NOTHING_MORE, Results
 from gunicorn_admission.gthread.job import Job
@@ -85,7 +85,9 @@ class AdmissionExecutor:
         self.local = self._pool.local
         self._refuser = Refuser(worker, can, settings.shed_status)
         self._lane = Lane(self._pool, self._results, worker, settings)
-        self._opening = Opening(self._opened, settings.read_timeout) if tls else None
+        self._opening: Opening | None = None
+        if tls or can.proxied:
+            self._opening = Opening(self._opened, settings.read_timeout)
         self._unknown = limiter.partition("(unparsed)")
         self._complained = False
         self._refused_at_ns = 0
@@ -109,14 +111,13 @@ class AdmissionExecutor:
         arrived_ns = now_ns - waited_ns(conn.sock) if type(conn.server) is tuple else now_ns
         future = self._results.future()
         job = Job(self._unknown, arrived_ns, self._decided, handle, conn, future)
-        if self._can.plain:
-            if data:
-                self._classify(job, data, conn.parser is None)
-        elif self._opening is not None and self._limiter.full:
+        if data and self._can.plain:
+            self._classify(job, data)
+        request_class = job.request_class
+        if request_class is None and self._opening is not None and self._limiter.full:
             self._read_timeout.set_once(conn)
             if self._opening.put(job):
                 return future
-        request_class = job.request_class
         if request_class is not None and request_class.exempt:
             self._read_timeout.set_once(conn)
             self._pool.put_exempt(job)
@@ -160,9 +161,9 @@ class AdmissionExecutor:
 
     # -- in any thread ---------------------------------------------------------------
 
-    def _classify(self, job: Job, head: bytes, fresh: bool) -> None:
+    def _classify(self, job: Job, head: bytes) -> None:
         try:
-            if fresh and self._can.proxied:
+            if self._can.proxied and is_fresh(job.conn):
                 head = skip_proxy_header(head)
             found = self._classifier.classify_head(head)
             if found is not None:
@@ -180,7 +181,7 @@ class AdmissionExecutor:
             self._results.close(job)
             return
         if head is not None:
-            self._classify(job, head, False)
+            self._classify(job, head)
         request_class: RequestClass | None = job.request_class
         if request_class is not None and request_class.exempt:
             self._pool.put_exempt(job)

@@ -1,10 +1,11 @@
 """
-Finding out what a request is that only gunicorn can read, before it is decided on.
+Finding out what a request is before it is decided on, where a look is not enough.
 
-TLS hides the request line. While slots are free that costs nothing: the request runs, and
-the gate looks at it then. Once requests have to wait, their class says who waits and who
-is refused, and a health check must not wait at all. So threads of their own shake hands
-and read the head into the buffer of gunicorn's parser, which finds it there later.
+TLS hides the request line, and a PROXY header may arrive alone. While slots are free that
+costs nothing: the request runs, and the gate looks at it then. Once requests have to wait,
+their class says who waits and who is refused, and a health check must not wait at all. So
+threads of their own shake hands and read the head into the buffer of gunicorn's parser,
+which finds it there later.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from gunicorn_admission.gthread.bytes_at import skip_proxy_header
 from gunicorn_admission.gthread.job import Job
 
 __all__ = ["Opening"]
@@ -74,7 +76,7 @@ class Opening:
         if unreader is None:
             return None
         head: bytes = unreader.buf.getvalue()
-        while b"\r\n\r\n" not in head and len(head) < _LARGEST:
+        while b"\r\n\r\n" not in skip_proxy_header(head) and len(head) < _LARGEST:
             data = unreader.chunk()
             if not data or time.monotonic() > deadline:
                 return b""
