@@ -211,7 +211,9 @@ class Installation:
             worker.log.error("admission: %s; ignored in this worker", error)
             settings = self._valid
         self._installed = gthread.install(worker, settings)
-        if self._installed.mode != "off":  # an ASGI worker has no WSGI environ to look into
+        # In the executor the slot ends with the thread's work on the connection, whatever
+        # happens; and an ASGI worker, where it is off, has no WSGI environ to look into.
+        if self._installed.mode == "gate":
             self._finish = gthread.finish_request
 
     def post_request(self, worker: Any, req: Any, environ: dict[str, Any], resp: Any) -> None:

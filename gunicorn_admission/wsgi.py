@@ -19,7 +19,7 @@ from gunicorn_admission.answer import answer
 from gunicorn_admission.classify import Classifier, RequestClass
 from gunicorn_admission.classify.announce import subscribe
 from gunicorn_admission.core.ticket import Ticket
-from gunicorn_admission.core.types import Outcome, Reason, State
+from gunicorn_admission.core.types import Outcome, Priority, Reason, State
 from gunicorn_admission.exchange import Exchange, TimedInput
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.build import limit_factory
@@ -30,6 +30,7 @@ __all__ = ["AdmissionMiddleware", "Gate"]
 
 _log = logging.getLogger("gunicorn_admission")
 _GRANTED, _WAITING = State.GRANTED, State.WAITING
+_NAMES = tuple(priority.name.lower() for priority in Priority)
 #: Threads of a server that does not say how many it has (waitress and werkzeug do not).
 DEFAULT_THREADS = 4
 
@@ -115,7 +116,7 @@ class Gate:
         environ["gunicorn_admission.token"] = exchange
         environ["gunicorn_admission.gate"] = self  # for frameworks that learn more later
         environ["gunicorn_admission.decision"] = "admitted"
-        environ["gunicorn_admission.priority"] = ticket.priority.name.lower()
+        environ["gunicorn_admission.priority"] = _NAMES[ticket.priority]
         environ["gunicorn_admission.partition"] = ticket.partition.name
         environ["gunicorn_admission.queue_delay"] = ticket.delay_ns / 1e9
         if environ.get("CONTENT_LENGTH", "0") not in ("", "0") or (

@@ -13,7 +13,7 @@ import re
 from typing import Final
 from urllib.parse import unquote_to_bytes, urlsplit
 
-__all__ = ["LONGEST_LINE", "read_request_line"]
+__all__ = ["LONGEST_LINE", "names_script", "read_request_line"]
 
 LONGEST_LINE: Final = 8190
 """Longest request line that is looked at; gunicorn's own ``limit_request_line`` goes no higher."""
@@ -51,7 +51,7 @@ def read_request_line(head: bytes, script_name: str = "") -> tuple[str, str] | N
     usual = _USUAL(head, 0, LONGEST_LINE + 2)
     if usual is not None:
         method, target_path = usual.groups()
-        if len(head) > usual.end() and _SCRIPT_NAME in head.upper():
+        if len(head) > usual.end() and names_script(head):
             return None
         if b"%" not in target_path and not script_name:
             return method.decode("ascii"), target_path.decode("ascii")
@@ -61,7 +61,7 @@ def read_request_line(head: bytes, script_name: str = "") -> tuple[str, str] | N
         bits = head[: max(end, 0)].split(b" ", 2)
         if len(bits) != 3 or not _METHOD(bits[0]) or not _VERSION(bits[2]):
             return None
-        if len(head) > end + 2 and _SCRIPT_NAME in head.upper():
+        if len(head) > end + 2 and names_script(head):
             return None
         method, path = bits[0], _path_of(bits[1].decode("latin-1"))
     if path is None or not path.startswith(script_name):
@@ -70,6 +70,11 @@ def read_request_line(head: bytes, script_name: str = "") -> tuple[str, str] | N
     if "%" in path and len(path) > _LONGEST_ENCODED:
         return None
     return method.decode("ascii"), unquote_to_bytes(path).decode("latin-1")
+
+
+def names_script(head: bytes) -> bool:
+    """Whether a header ``SCRIPT_NAME`` may change the path of a request."""
+    return _SCRIPT_NAME in head.upper()
 
 
 def _path_of(target: str) -> str | None:

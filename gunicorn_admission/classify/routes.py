@@ -10,7 +10,7 @@ from typing import Final, overload
 from attrs import evolve, field, frozen
 
 from gunicorn_admission.classify.request_class import RequestClass
-from gunicorn_admission.classify.request_line import read_request_line
+from gunicorn_admission.classify.request_line import names_script, read_request_line
 from gunicorn_admission.classify.table import RouteTable
 from gunicorn_admission.core.policy import PartitionPolicy
 from gunicorn_admission.core.types import Priority
@@ -46,6 +46,7 @@ class _Compiled:
     rest: RequestClass
     endpoints: dict[str, RequestClass]
     cache: dict[tuple[str, str], RequestClass] = field(factory=dict)
+    lines: dict[bytes, RequestClass] = field(factory=dict)
 
 
 class Classifier:
@@ -113,8 +114,22 @@ class Classifier:
             ``None`` where only the parser can tell; see
             :func:`~gunicorn_admission.classify.request_line.read_request_line`.
         """
-        line = read_request_line(head, self._script_name)
-        return None if line is None else self.classify(*line)
+        compiled = self._compiled
+        end = head.find(b"\r\n", 0, _LONGEST_CACHED)
+        line = head[:end]
+        if end > 0 and not names_script(head):
+            found = compiled.lines.get(line)
+            if found is not None:
+                return found
+        read = read_request_line(head, self._script_name)
+        if read is None:
+            return None
+        found = self.classify(*read)
+        if end > 0:
+            if len(compiled.lines) >= CACHED_PATHS:
+                compiled.lines.clear()
+            compiled.lines[line] = found
+        return found
 
     @overload  # in two, or a checker cannot infer the type of a mixed table
     def add_rules(self, rules: Mapping[str, RuleLike]) -> None: ...

@@ -46,6 +46,7 @@ class ThreadGate(Gate):
         super().__init__(worker.wsgi, limiter, classifier, settings)
         self._worker = worker
         self._local = local
+        self._half_closed = not worker.cfg.is_ssl  # read once: gunicorn computes it each time
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -80,7 +81,7 @@ class ThreadGate(Gate):
         if job.state is _SHED:
             return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
-            is_gone, job.conn.sock, not self._worker.cfg.is_ssl
+            is_gone, job.conn.sock, self._half_closed
         )
         end = self.limiter.finish if getattr(job.conn, "is_http2", False) else _note
         return self.run(job, end, environ, start_response)

@@ -56,7 +56,7 @@ def worker_side(monkeypatch: pytest.MonkeyPatch) -> types.SimpleNamespace:
 
     stub = types.SimpleNamespace(
         calls=calls,
-        mode="executor",
+        mode="gate",
         install=install,
         finish_request=lambda worker, environ: calls.append(("finish", worker, environ)),
     )
