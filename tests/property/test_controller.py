@@ -20,7 +20,7 @@ from gunicorn_admission.core.limits import AdaptiveLimit
 from gunicorn_admission.core.policy import PartitionPolicy
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Mode, Outcome, Priority, Reason, State
-from tests.driving import HIGH, LOW, MS, S, Driver, Script
+from tests.driving import HIGH, LOW, MS, Driver, S, Script
 
 NEXT = {
     State.NEW: set(State) - {State.NEW, State.ENDED},
