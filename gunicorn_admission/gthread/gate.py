@@ -1,4 +1,4 @@
-"""The gate on a thread of the executor: its request has been decided on already."""
+"""The gate inside gunicorn's workers; on a thread of the executor it has little left to decide."""
 
 from __future__ import annotations
 
@@ -16,9 +16,32 @@ from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.wsgi import Gate
 
-__all__ = ["ThreadGate"]
+__all__ = ["ThreadGate", "WorkerGate"]
 
 _SHED = State.SHED
+
+
+class WorkerGate(Gate):
+    """
+    The gate in a worker whose requests wait in threads or greenlets of their own.
+
+    Args:
+        worker: gunicorn's; ``app`` is its ``wsgi``.
+        limiter, classifier, settings: See :class:`~gunicorn_admission.wsgi.Gate`.
+    """
+
+    def __init__(
+        self, worker: Any, limiter: Limiter, classifier: Classifier, settings: Settings
+    ) -> None:
+        super().__init__(worker.wsgi, limiter, classifier, settings)
+        self._worker = worker
+
+    def refuse(
+        self, ticket: Ticket, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Answer that the request is refused, which does not count towards ``max_requests``."""
+        self._worker.nr -= 1
+        return super().refuse(ticket, environ, start_response)
 
 
 class ThreadGate(Gate):

@@ -14,7 +14,7 @@ from gunicorn_admission.classify import Classifier
 from gunicorn_admission.classify.announce import subscribe
 from gunicorn_admission.gthread.capabilities import look
 from gunicorn_admission.gthread.executor import AdmissionExecutor
-from gunicorn_admission.gthread.gate import ThreadGate
+from gunicorn_admission.gthread.gate import ThreadGate, WorkerGate
 from gunicorn_admission.gthread.quiet import quiet_stalled_senders
 from gunicorn_admission.gthread.turns import ShortTurns
 from gunicorn_admission.limiter import Limiter
@@ -22,7 +22,6 @@ from gunicorn_admission.limiter.build import limit_factory
 from gunicorn_admission.observe import LogObserver, Reporter, choose_sink, use_gunicorn_logger
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.settings.derive import Resolved
-from gunicorn_admission.wsgi import Gate
 
 __all__ = ["Installed", "finish_request", "install"]
 
@@ -101,16 +100,16 @@ def _install(worker: Any, settings: Settings) -> Installed:
     resolved = settings.derive(settings.threads or concurrency, waiting_holds_thread=True)
     if resolved.off_reason is not None:
         return _off(resolved.off_reason)
-    limiter = _limiter(resolved)
+    limiter = _limiter(worker, resolved)
     classifier = _classifier(settings)
-    worker.wsgi = Gate(worker.wsgi, limiter, classifier, settings)
+    worker.wsgi = WorkerGate(worker, limiter, classifier, settings)
     why = f"{name} has no thread pool of a known shape"
     _announce("gate", resolved, why)
     return Installed("gate", limiter, classifier, _report(worker, limiter, settings), why)
 
 
 def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: Any) -> Installed:
-    limiter = _limiter(resolved)
+    limiter = _limiter(worker, resolved)
     classifier = _classifier(settings)
     pool = AdmissionExecutor(
         worker, can, limiter, classifier, settings, resolved.threads, time.monotonic_ns
@@ -136,12 +135,20 @@ def _classifier(settings: Settings) -> Classifier:
     return Classifier(settings, script_name=os.environ.get("SCRIPT_NAME", ""))
 
 
-def _limiter(resolved: Resolved) -> Limiter:
-    return Limiter(
+def _limiter(worker: Any, resolved: Resolved) -> Limiter:
+    limiter = Limiter(
         policy=resolved.policy,
         limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
         partitions=resolved.partitions,
     )
+
+    def look_for_stop() -> None:
+        # A worker that stops answers whom it keeps waiting rather than let them hang.
+        if not worker.alive:
+            limiter.close()
+
+    limiter.each_round = look_for_stop
+    return limiter
 
 
 def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
