@@ -143,10 +143,12 @@ class Held:
         assert [one.response().status for one in self.exchanges] == [200] * len(self.exchanges)
 
 
-def hold(server: Gunicorn, count: int, gate: str = "held", **request: Any) -> Held:
-    """Send requests for ``/block/<gate>`` and return once each of them has a thread."""
+def hold(
+    server: Gunicorn, count: int, gate: str = "held", handler: str = "block", **request: Any
+) -> Held:
+    """Send requests for ``/<handler>/<gate>`` and return once each of them has a thread."""
     barrier = server.gate(gate)
-    path = f"/block/{gate}"
+    path = f"/{handler}/{gate}"
     exchanges = [server.send(path, **request) for _ in range(count)]
     server.wait_records(count, event="call", path=path)
     return Held(barrier, exchanges)

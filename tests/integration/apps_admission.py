@@ -2,14 +2,16 @@
 What the test application answers beside ``apps.py`` when admission is under test.
 
 ``/admission`` shows the limiter's statistics, ``/raise`` breaks in every way that Python
-knows, ``/read`` reads a body in pieces. The configuration in ``admission.py`` leaves the
-worker here.
+knows, ``/read`` reads a body in pieces, ``/hold`` waits where threads are greenlets. The
+configuration in ``admission.py`` leaves the worker here.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from attrs import asdict
@@ -20,7 +22,7 @@ from tests.integration.apps import answer, record, wait_at
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIEnvironment
 
-__all__ = ["application", "note_exit", "note_sendfile", "worker"]
+__all__ = ["application", "asgi", "note_exit", "note_sendfile", "worker"]
 
 #: gunicorn's worker in this process; set by ``post_worker_init`` of the configuration.
 worker: Any = None
@@ -123,6 +125,18 @@ def read(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> 
     return answer(start_response, str(length).encode())
 
 
+def hold(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
+    """``/hold/<gate>``: as ``/block``, but lets other greenlets run while it waits."""
+    with (apps.DIRECTORY / f"gate-{rest}").open("ab") as file:
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                time.sleep(0.005)
+    return answer(start_response, rest.encode())
+
+
 def decision(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
     """``/decision/...``: what admission left in the environ, as JSON."""
     prefix = "gunicorn_admission."
@@ -138,6 +152,7 @@ HANDLERS: dict[str, apps.Handler] = {
     "admission": admission,
     "raise": fail,
     "read": read,
+    "hold": hold,
     "decision": decision,
 }
 
@@ -151,3 +166,15 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     if name != "admission":
         record("call", environ)
     return handler(environ, start_response, rest)
+
+
+async def asgi(
+    scope: dict[str, Any],
+    receive: Callable[[], Awaitable[Any]],
+    send: Callable[[dict[str, Any]], Awaitable[None]],
+) -> None:
+    """An ASGI application that answers ``ok``; for workers that serve no WSGI."""
+    if scope["type"] == "http":
+        headers = [(b"content-type", b"text/plain"), (b"content-length", b"2")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"ok"})
