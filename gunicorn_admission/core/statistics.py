@@ -67,6 +67,7 @@ class Statistics:
         release_rate: Requests that can be finished per second: ``limit / rtt_seconds``.
         stuck: Requests in flight that are past the stall age.
         partitions: By name.
+        reading: Connections that are still sending their request, and hold no thread.
     """
 
     limit: int
@@ -93,6 +94,7 @@ class Statistics:
     release_rate: float
     stuck: int
     partitions: Mapping[str, PartitionStatistics] = field(factory=dict)
+    reading: int = 0
 
     @property
     def shed_total(self) -> int:

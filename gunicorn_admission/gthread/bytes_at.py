@@ -33,6 +33,13 @@ _unusual = re.compile(
     rb"|^content-length:(?![ \t]*[0-9]{1,9}[ \t]*\r$)",
     re.M,
 )
+_body = re.compile(
+    rb"\r\n(content-length|transfer-encoding|expect):[ \t]*([0-9]{0,9})", re.IGNORECASE
+)
+_BODILESS = (b"GET ", b"HEAD ")
+_LARGEST_HEAD = 16 * 1024
+#: The kernel's buffer holds at least so much of a request.
+_LARGEST_PARKED = 64 * 1024
 _closes = re.compile(rb"^connection:[^\r\n]*\bclose\b", re.M)
 _V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 
@@ -91,6 +98,31 @@ class Peek:
     def forget(self) -> None:
         """Know of no request any more."""
         self._length = 0
+
+    @property
+    def length(self) -> int:
+        """Bytes that the last look has seen."""
+        return self._length
+
+    def missing(self) -> int:
+        """
+        How many bytes must be there before the request that was looked at may be complete.
+
+        0 when it may be read now: it is complete, or cannot be waited for because it is
+        chunked, large, or its client waits for ``100 Continue``.
+        """
+        length = self._length
+        end = self._buffer.find(b"\r\n\r\n", 0, length)
+        if end < 0:
+            return length + 1 if length < _LARGEST_HEAD else 0
+        if end + 4 == length and self._buffer.startswith(_BODILESS):
+            return 0
+        size = end + 4
+        for name, value in _body.findall(self._buffer, 0, size):
+            if name[0] not in b"cC":
+                return 0
+            size += int(value or 0)
+        return size if length < size <= _LARGEST_PARKED else 0
 
     def whole(self) -> Whole | None:
         """Return the request that was looked at last, if it is complete and ordinary."""

@@ -10,7 +10,9 @@ part                           gunicorn      used for
 ``worker.futures``             20.1 to 23    its absence allows our lighter future
 ``keepalived_conns``           24.0 to 27    keep-alive after a raw refusal
 ``accept(listener)``           24.0 to 27    several accepts a turn while refusing
-``pending_conns``              25.2 to 27    parking of silent connections
+``murder_keepalived``          24.0 to 27    deadlines on the main loop
+``set_accept_enabled``         24.0 to 27    leaving connections to siblings
+``conn.close(graceful=...)``   26.0 to 27    lingering without standing still
 =============================  ============  =====================================
 """
 
@@ -30,7 +32,8 @@ class Capabilities(NamedTuple):
         light_future: Its main loop uses nothing of a future but callback and result.
         pair_result: ``handle`` returns ``(keepalive, conn)`` rather than ``keepalive``.
         keepalived: It keeps idle connections in ``keepalived_conns`` on the main loop.
-        parking: It keeps silent connections in ``pending_conns`` on the main loop.
+        main_loop: Its main loop can be joined: turns, poller, accepting.
+        siblings: Other workers accept from the same sockets.
         plain: Connections carry HTTP/1 without TLS, so their bytes can be read in front of
             the parser.
         proxied: Connections start with a PROXY protocol header.
@@ -40,9 +43,18 @@ class Capabilities(NamedTuple):
     light_future: bool
     pair_result: bool
     keepalived: bool
-    parking: bool
+    main_loop: bool
+    siblings: bool
     plain: bool
     proxied: bool
+
+_MAIN_LOOP = (
+    "method_queue",
+    "murder_keepalived",
+    "poller",
+    "set_accept_enabled",
+    "wait_for_and_dispatch_events",
+)
 
 
 def look(worker: Any) -> Capabilities:
@@ -58,7 +70,8 @@ def look(worker: Any) -> Capabilities:
         pair_result=old,
         keepalived=hasattr(worker, "keepalived_conns")
         and hasattr(worker, "on_client_socket_readable"),
-        parking=hasattr(worker, "pending_conns") and hasattr(worker, "on_pending_socket_readable"),
+        main_loop=all(hasattr(worker, name) for name in _MAIN_LOOP),
+        siblings=cfg.workers > 1 and not cfg.reuse_port,
         plain=not cfg.is_ssl and not h2 and protocol == "http",
         proxied=bool(getattr(cfg, "proxy_protocol", False))
         and getattr(cfg, "proxy_protocol", "off") != "off",

@@ -21,6 +21,7 @@ from typing import Any
 from gunicorn_admission.classify import Classifier, RequestClass
 from gunicorn_admission.core.policy import MILLISECOND
 from gunicorn_admission.core.types import State
+from gunicorn_admission.gthread.accept_gate import AcceptGate
 from gunicorn_admission.gthread.accepting import accept_in_batches
 from gunicorn_admission.gthread.arrival import is_gone, waited_ns
 from gunicorn_admission.gthread.bytes_at import Peek, is_fresh, skip_proxy_header
@@ -28,8 +29,10 @@ from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.done import NOTHING_MORE, Results
 from gunicorn_admission.gthread.job import Job
 from gunicorn_admission.gthread.lane import Lane
+from gunicorn_admission.gthread.linger import Linger, lingers
+from gunicorn_admission.gthread.main_loop import MainLoop
 from gunicorn_admission.gthread.opening import Opening
-from gunicorn_admission.gthread.parking import is_silent, park
+from gunicorn_admission.gthread.parking import Parking, is_silent
 from gunicorn_admission.gthread.pool import Pool
 from gunicorn_admission.gthread.read_timeout import read_timeout
 from gunicorn_admission.gthread.refusal import Refuser, has_buffered
@@ -91,9 +94,22 @@ class AdmissionExecutor:
         self._unknown = limiter.partition("(unparsed)")
         self._complained = False
         self._refused_at_ns = 0
-        limiter.each_round = self._look_for_stop
-        if can.keepalived:
-            accept_in_batches(worker, self._is_refusing)
+        self._parking: Parking | None = None
+        self._linger: Linger | None = None
+        self._gate: AcceptGate | None = None
+        if can.main_loop:
+            self._join(worker, settings)
+
+    def _join(self, worker: Any, settings: Settings) -> None:
+        """Take part in the main loop, where this gunicorn lets us."""
+        loop = MainLoop(worker)
+        accept_in_batches(worker, self._is_refusing)
+        self._parking = Parking(worker, loop, settings.read_timeout)
+        self._limiter.reading = self._parking.__len__
+        if lingers():
+            self._linger = Linger(worker, loop)
+        if self._can.siblings:
+            self._gate = AcceptGate(worker, lambda: self._limiter.crowded)
 
     # -- on the main loop ------------------------------------------------------------
 
@@ -101,14 +117,19 @@ class AdmissionExecutor:
         """Take a connection on which something has arrived; gunicorn's main loop calls it."""
         now_ns = self._clock()
         data = self._first_bytes(conn)
-        if data is None:
-            parked = self._park(conn)
-            if parked is not None:
-                return parked
-        elif not data:
+        if data == b"":
             return self._results.ended(conn, False)
         # A TCP address is a pair; the kernel tells nothing of Unix sockets.
-        arrived_ns = now_ns - waited_ns(conn.sock) if type(conn.server) is tuple else now_ns
+        tcp = type(conn.server) is tuple
+        if data is None or (tcp and self._parking is not None):
+            parked = self._park(conn, data)
+            if parked is not None:
+                return parked
+        arrived_ns = now_ns
+        if tcp:
+            arrived_ns -= (behind_ns := waited_ns(conn.sock))
+            if self._gate is not None and conn.parser is None:
+                self._gate.arrived(behind_ns)
         future = self._results.future()
         job = Job(self._unknown, arrived_ns, self._decided, handle, conn, future)
         if data and self._can.plain:
@@ -131,6 +152,8 @@ class AdmissionExecutor:
             self._refused_at_ns = now_ns
             return NOTHING_MORE
         self._read_timeout.set_once(conn)
+        if self._linger is not None:
+            self._linger.take_over(conn)
         self._carry_out(job, state)
         return future
 
@@ -147,11 +170,20 @@ class AdmissionExecutor:
         except OSError:
             return b""
 
-    def _park(self, conn: Any) -> Any:
-        """Leave a silent connection to the poller; ``None`` when that cannot be done."""
-        if self._can.parking:
-            return NOTHING_MORE if park(self._worker, conn) else None
-        if self._worker.cfg.keepalive:
+    def _park(self, conn: Any, data: bytes | None) -> Any:
+        """Leave to the poller what has not arrived; ``None`` when it is for a thread."""
+        if self._parking is not None:
+            length = self._peek.length
+            if data is None:
+                missing = 1
+            elif not length or self._can.proxied:
+                return None  # not looked at, or not an HTTP request yet
+            else:
+                missing = self._peek.missing()
+            if missing and self._parking.park(conn, length, missing):
+                return NOTHING_MORE
+            self._parking.complete(conn)
+        elif data is None and self._worker.cfg.keepalive:
             # A connection without a request is what gunicorn calls kept alive.
             return self._results.ended(conn, True)
         return None
@@ -201,11 +233,6 @@ class AdmissionExecutor:
                 self._results.close(job)
 
     # -- the end ---------------------------------------------------------------------
-
-    def _look_for_stop(self) -> None:
-        """A worker that stops answers whom it keeps waiting rather than let them hang."""
-        if not self._worker.alive:
-            self._limiter.close()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Let the threads end after what they run; waits for nothing, being daemons."""

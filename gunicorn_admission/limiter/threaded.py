@@ -10,6 +10,8 @@ import math
 import time
 from collections.abc import Callable, Iterable
 
+from attrs import evolve
+
 from gunicorn_admission.core.limits.base import Limit
 from gunicorn_admission.core.policy import SECOND, PartitionPolicy, Policy
 from gunicorn_admission.core.snapshot import snapshot
@@ -148,7 +150,8 @@ class Limiter(TicketLimiter):
     def statistics(self) -> Statistics:
         """Return a consistent snapshot; cheap enough for every second, not every request."""
         with self._lock:
-            return snapshot(self._controller, self._clock())
+            taken = snapshot(self._controller, self._clock())
+        return evolve(taken, reading=self.reading())
 
     def set_limit(self, limit: int | None) -> None:
         """

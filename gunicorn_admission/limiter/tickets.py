@@ -71,6 +71,8 @@ class TicketLimiter:
         self._observers = Observers(observers)
         #: Called by the watchdog in each of its rounds, without the lock.
         self.each_round: Callable[[], None] | None = None
+        #: Tells how many connections are still sending their request.
+        self.reading: Callable[[], int] = int
         self._reset()
         _everyone.add(self)
         # A fake clock has nobody to wait for; it calls back when it is moved.
@@ -126,6 +128,17 @@ class TicketLimiter:
         """Whether an arrival would have to wait; read without the lock, so it may be stale."""
         controller = self._controller
         return controller.inflight >= controller.allowed or controller.waiting > 0
+
+    @property
+    def crowded(self) -> bool:
+        """Whether arrivals, or those of some class, find no slot; read without the lock."""
+        controller = self._controller
+        inflight, allowed = controller.inflight, controller.allowed
+        if inflight >= allowed:
+            return True
+        return 2 * inflight >= allowed and any(
+            partition.inflight >= partition.room for partition in tuple(controller.shares)
+        )
 
     def wait(self, ticket: Ticket) -> None:
         """Block until a waiting ticket has been decided."""

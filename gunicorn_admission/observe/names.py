@@ -100,6 +100,14 @@ METRICS: tuple[Metric, ...] = (
         read=_one(lambda s: s.stuck),
     ),
     Metric(
+        key="reading",
+        stem="reading_connections",
+        kind=Kind.GAUGE,
+        unit="{connection}",
+        help="Connections still sending their request; they hold no thread.",
+        read=_one(lambda s: s.reading),
+    ),
+    Metric(
         key="rtt",
         kind=Kind.GAUGE,
         unit="seconds",

@@ -24,6 +24,7 @@ PUBLISHED = {
     "paused": ("webhook_ingress_paused", ()),
     "mode": ("webhook_ingress_mode", ("mode",)),
     "stuck": ("webhook_ingress_stuck_requests", ()),
+    "reading": ("webhook_ingress_reading_connections", ()),
     "rtt": ("webhook_ingress_rtt_seconds", ()),
     "release_rate": ("webhook_ingress_release_rate", ()),
     "queue_delay": ("webhook_ingress_queue_delay_seconds", ()),
