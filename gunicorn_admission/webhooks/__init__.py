@@ -1,0 +1,5 @@
+"""
+Webhooks that are never lost and never taken twice.
+
+Start at ``providers`` (who sends, and how a request is verified).
+"""
