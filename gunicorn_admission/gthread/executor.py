@@ -96,7 +96,6 @@ class AdmissionExecutor:
         self._refused_at_ns = 0
         self._parking: Parking | None = None
         self._linger: Linger | None = None
-        self._gate: AcceptGate | None = None
         if can.main_loop:
             self._join(worker, settings)
 
@@ -109,7 +108,7 @@ class AdmissionExecutor:
         if lingers():
             self._linger = Linger(worker, loop)
         if self._can.siblings:
-            self._gate = AcceptGate(worker, lambda: self._limiter.crowded)
+            AcceptGate(worker, lambda: self._limiter.crowded)
 
     # -- on the main loop ------------------------------------------------------------
 
@@ -125,11 +124,7 @@ class AdmissionExecutor:
             parked = self._park(conn, data)
             if parked is not None:
                 return parked
-        arrived_ns = now_ns
-        if tcp:
-            arrived_ns -= (behind_ns := waited_ns(conn.sock))
-            if self._gate is not None and conn.parser is None:
-                self._gate.arrived(behind_ns)
+        arrived_ns = now_ns - waited_ns(conn.sock) if tcp else now_ns
         future = self._results.future()
         job = Job(self._unknown, arrived_ns, self._decided, handle, conn, future)
         if data and self._can.plain:
