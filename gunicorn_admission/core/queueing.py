@@ -128,7 +128,7 @@ class Queueing(Occupancy):
     def standing(self, now_ns: int) -> int:
         """Length of the queue, as far as it is one: with all waits under the target it is not."""
         if self.mode is not Mode.ENFORCE:
-            return max(0, self.inflight - self.allowed)
+            return 0 if self.paused else max(0, self.inflight - self.allowed)
         oldest_ns = self.waitlist.oldest_ns()
         if oldest_ns is None or now_ns - oldest_ns <= self.congestion.target_ns:
             return 0
