@@ -10,56 +10,7 @@ import pytest
 from gunicorn_admission.core.limits import AdaptiveLimit
 from gunicorn_admission.errors import ConfigError
 from tests.driving import MS, S
-
-
-class World:
-    """
-    Feeds a limit with requests that finish at the rate that Little's law gives.
-
-    Args:
-        limit: Whom to feed.
-        rtt_ms: Service time at a concurrency.
-        demand: Concurrency wanted; ``None`` for as much as the limit allows.
-    """
-
-    def __init__(
-        self, limit: AdaptiveLimit, rtt_ms: Callable[[int], float], demand: int | None = None
-    ) -> None:
-        self.limit = limit
-        self.rtt_ms = rtt_ms
-        self.demand = demand
-        self.now_ns = 100 * S
-        self.seen: list[int] = []
-
-    def run(self, seconds: float, *, dropped: bool = False, classes: str = "a") -> list[int]:
-        """Let time pass; the limits seen on the way."""
-        end_ns = self.now_ns + round(seconds * S)
-        names = cycle(classes)
-        self.seen = []
-        while self.now_ns < end_ns:
-            inflight = self.limit.limit
-            if self.demand is not None:
-                inflight = min(inflight, self.demand)
-            rtt_ns = round(self.rtt_ms(inflight) * MS)
-            self.now_ns += max(1, rtt_ns // inflight)
-            self.limit.on_sample(
-                now_ns=self.now_ns,
-                rtt_ns=rtt_ns,
-                inflight=inflight,
-                dropped=dropped,
-                partition=next(names),
-            )
-            self.seen.append(self.limit.limit)
-        return self.seen
-
-
-def capacity(slots: int, base_ms: float = 20.0) -> Callable[[int], float]:
-    """A dependency of so many connections: beyond them the others queue."""
-    return lambda inflight: base_ms * max(1.0, inflight / slots)
-
-
-def steady(milliseconds: float = 20.0) -> Callable[[int], float]:
-    return lambda _: milliseconds
+from tests.worlds import World, capacity, steady
 
 
 def world(rtt_ms: Callable[[int], float], maximum: int = 64, demand: int | None = None) -> World:
