@@ -12,13 +12,13 @@ from tests.integration.admission import assert_refused, configuration, hold
 from tests.integration.ways import DIRECT, PROXIED, Way, open_way
 from tests.integration.wire import Exchange, read_to_end
 
-CONF = configuration(limit=2, max_queue=0, drain_timeout="500ms")
+CONF = configuration(limit=2, max_queue=0, drain_timeout="500ms", read_timeout="500ms")
 KB, MB = 1 << 10, 1 << 20
 GET = b"GET /echo/a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 GET_HEALTH = b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
-#: Before 24 gunicorn's main loop cannot take back a connection that we have answered.
-KEEPS_ALIVE = gunicorn.version_info >= (24,)
+#: Before 24 gunicorn's main loop takes no connection back that we have answered or let wait.
+KEEPS_ALIVE = PARKS = gunicorn.version_info >= (24,)
 #: Before 27 gunicorn forgets the request that it read ahead of, refused or not.
 KEEPS_READ_AHEAD = gunicorn.version_info >= (27,)
 
@@ -117,7 +117,11 @@ def test_a_client_that_stops_in_the_middle_of_its_body(way: Way) -> None:
             b"POST /read/none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
         )
         connection.sendall(b"x" * 500)
-        assert_refused(Exchange(connection, "POST").response(keep=True), "queue_full")
+        response = Exchange(connection, "POST").response(keep=True)
+    if response.status != 408:
+        assert_refused(response, "queue_full")
+    else:  # on plain TCP it is asked for first what it wants in full
+        assert PARKS and way.name in ("tcp", "nginx-unbuffered", "haproxy")
 
 
 @pytest.fixture(scope="module", params=["tcp", "unix", "tls"])
@@ -137,7 +141,8 @@ def queue(
 def test_a_request_that_waited_in_vain(queue: Way, size: int) -> None:
     method = "POST" if size else "GET"
     response = queue.get("/read/none", method=method, body=b"x" * size)
-    assert_refused(response, "expired")
+    # Reading the head of a TLS request may already have taken as long as it may wait.
+    assert_refused(response, ("expired", "predicted_wait"))
 
 
 def test_requests_behind_one_that_waited_in_vain(queue: Way) -> None:
