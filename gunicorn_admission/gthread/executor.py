@@ -131,11 +131,11 @@ class AdmissionExecutor:
             self._classify(job, data)
         request_class = job.request_class
         if request_class is None and self._opening is not None and self._limiter.full:
-            self._read_timeout.set_once(conn)
+            self._bound(conn)
             if self._opening.put(job):
                 return future
         if request_class is not None and request_class.exempt:
-            self._read_timeout.set_once(conn)
+            self._bound(conn)
             self._pool.put_exempt(job)
             return future
         state = self._limiter.offer(job, now_ns)
@@ -146,11 +146,15 @@ class AdmissionExecutor:
         ):
             self._refused_at_ns = now_ns
             return NOTHING_MORE
+        self._bound(conn)
+        self._carry_out(job, state)
+        return future
+
+    def _bound(self, conn: Any) -> None:
+        """Bound how long threads and main loop may have to wait for this client."""
         self._read_timeout.set_once(conn)
         if self._linger is not None:
             self._linger.take_over(conn)
-        self._carry_out(job, state)
-        return future
 
     def _first_bytes(self, conn: Any) -> bytes | None:
         """What a request starts with; empty when the client has left, ``None`` in silence."""

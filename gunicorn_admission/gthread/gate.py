@@ -19,6 +19,8 @@ from gunicorn_admission.wsgi import Gate
 __all__ = ["ThreadGate", "WorkerGate"]
 
 _SHED = State.SHED
+#: Seconds that a refused HTTP/2 connection has to send its next request.
+_MOMENT = 0.05
 
 
 class WorkerGate(Gate):
@@ -102,6 +104,9 @@ class ThreadGate(Gate):
                 self.limiter.finish(job, Outcome.IGNORE)
                 return self._offer_again(job, request_class, environ, start_response)
         if job.state is _SHED:
+            if getattr(job.conn, "is_http2", False):
+                # The lane would sit here until the connection has been idle for long.
+                job.conn.parser.idle_timeout = _MOMENT
             return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
             is_gone, job.conn.sock, self._half_closed
