@@ -26,6 +26,7 @@ class Partition:
         rtt_ns: Moving mean of its service time; 0 before the first sample.
         quiet_since_ns: Its last completion.
         frozen_at_ns: When it was found quiet for too long; 0 while it is not.
+        hung_at_ns: From when on, frozen and still silent, it counts as hung.
         stalled: It hangs: only probes are let through.
         revived_ns: When a probe last ended a stall.
         next_probe_ns: Earliest time of the next probe.
@@ -37,6 +38,7 @@ class Partition:
         "frozen_at_ns",
         "granted",
         "guarantee",
+        "hung_at_ns",
         "inflight",
         "name",
         "next_probe_ns",
@@ -65,6 +67,7 @@ class Partition:
         self.rtt_ns = 0
         self.quiet_since_ns = 0
         self.frozen_at_ns = 0
+        self.hung_at_ns = 0
         self.stalled = False
         self.revived_ns = 0
         self.next_probe_ns = 0

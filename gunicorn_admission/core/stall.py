@@ -90,13 +90,13 @@ class Stalls:
         if work_ns < _SILENCE * partition.rtt_ns:
             return False
         partition.frozen_at_ns = now_ns
+        partition.hung_at_ns = now_ns + self.quiet_bound_ns(partition)
         partition.room = min(partition.cap, partition.inflight)
         return True
 
     def is_hung(self, partition: Partition, now_ns: int) -> bool:
         """Whether a frozen class was silent for as long again: no use to wait for it."""
-        frozen_at_ns = partition.frozen_at_ns
-        return bool(frozen_at_ns) and now_ns - frozen_at_ns >= self.quiet_bound_ns(partition)
+        return bool(partition.frozen_at_ns) and now_ns >= partition.hung_at_ns
 
     def may_probe(self, partition: Partition, now_ns: int) -> bool:
         """Whether one request of a stalled class is let through now, to look."""
@@ -141,7 +141,8 @@ class Stalls:
             if fresh_stuck < max(2, (judged + 1) // 2) or partition.stalled:
                 continue
             partition.stalled = True
-            partition.frozen_at_ns = partition.frozen_at_ns or now_ns
+            if not partition.frozen_at_ns:
+                partition.frozen_at_ns = partition.hung_at_ns = now_ns
             partition.room = 0  # what comes back late is not replaced, but by probes
             partition.next_probe_ns = now_ns + PROBE_INTERVAL_NS
             fresh.append(partition)
