@@ -312,6 +312,19 @@ def test_a_waiter_past_its_time_does_not_get_the_slot_of_the_next() -> None:
     assert fresh.delay_ns == 10 * MS
 
 
+def test_each_goes_at_its_own_time_though_nobody_ticks() -> None:
+    driver = full(1)
+    late = [driver.arrive(timeout=10), driver.arrive(timeout=20)]
+    fresh = driver.arrive(timeout=90)
+    driver.pass_time(10)
+    driver.arrive(LOW)
+    assert driver.reasons(*late) == [Reason.EXPIRED, None]
+    driver.pass_time(10)
+    driver.finish(driver.tickets[0])
+    assert driver.reasons(*late) == [Reason.EXPIRED] * 2
+    assert fresh.state is GRANTED
+
+
 def test_one_release_may_let_several_run() -> None:
     """A shrunk limit drains; when it grows again every free slot is filled at once."""
     driver = full(4)
@@ -674,6 +687,33 @@ def test_overload_begins_and_ends_once_and_is_told_with_its_numbers() -> None:
     assert driver.told() == [(EventKind.RECOVERED, None)]
 
 
+@pytest.mark.parametrize(
+    ("priority", "timeout", "expected"),
+    [(DEFAULT, None, True), (DEFAULT, 0, True), (HIGH, None, True), (LOW, None, False)],
+)
+def test_turning_away_for_want_of_a_place_is_overload(
+    priority: Priority, timeout: float | None, expected: bool
+) -> None:
+    """But for LOW, which is turned away whenever no slot is free."""
+    driver = full(2, max_queue=0)
+    for _ in range(8):
+        assert driver.arrive(priority, timeout=timeout).state is SHED
+        driver.advance(25)
+    assert driver.controller.congestion.overloaded is expected
+
+
+def test_a_queue_that_moves_within_the_target_is_no_overload() -> None:
+    """Somebody always waits, but nobody for long."""
+    driver = full(1, max_wait_ns=500 * MS)
+    running, waiting = driver.tickets[0], driver.arrive()
+    for _ in range(300):
+        driver.advance(2)
+        driver.finish(running)
+        running, waiting = waiting, driver.arrive()
+        assert (running.state, waiting.state) == (GRANTED, WAITING)
+    assert not driver.controller.congestion.overloaded
+
+
 def test_overload_turns_default_away_but_for_two_places() -> None:
     driver = overloaded()
     assert [driver.arrive().state for _ in range(3)] == [WAITING, WAITING, SHED]
@@ -815,6 +855,16 @@ def test_a_limit_set_by_hand_holds_until_it_is_given_back() -> None:
     driver.controller.set_limit(None, driver.now_ns)
     assert driver.controller.allowed == 6
     assert driver.told() == [(EventKind.LIMIT_SET, None)] * 2
+
+
+def test_a_pool_is_not_full_any_more_once_its_limit_has_grown() -> None:
+    driver = full(1, max_limit=4)
+    driver.controller.set_limit(4, driver.now_ns)
+    driver.advance(1000, step=100)
+    assert not driver.controller.congestion.saturation.sustained
+    driver.controller.set_limit(1, driver.now_ns)
+    driver.advance(1000, step=100)
+    assert driver.controller.congestion.saturation.sustained
 
 
 def test_shrinking_takes_nothing_from_what_runs() -> None:

@@ -201,6 +201,17 @@ def test_what_hangs_does_not_use_up_the_limit_of_the_others() -> None:
     assert driver.arrive(partition="other", timeout=0).state is State.SHED
 
 
+def test_what_a_hung_class_takes_again_does_not_use_up_the_limit_either() -> None:
+    driver = usual(limit=8, max_limit=32)
+    tickets = driver.fill(8)
+    driver.advance(100, step=10)
+    assert driver.controller.allowed == 16
+    driver.finish(tickets[0], outcome=Outcome.DROP)
+    assert driver.controller.allowed == 15
+    driver.fill(1)
+    assert driver.controller.allowed == 16
+
+
 def test_the_hard_bound_holds_however_many_hang() -> None:
     driver = usual(limit=8, max_limit=12)
     driver.fill(8)
@@ -254,6 +265,29 @@ def test_old_ones_must_be_the_half() -> None:
     driver.advance(500)
     assert not driver.partition().stalled
     assert driver.controller.stalls.stuck == len(old)
+
+
+@pytest.mark.parametrize(("old", "young", "stalled"), [(2, 4, False), (3, 3, True), (3, 4, False)])
+def test_half_is_half(old: int, young: int, stalled: bool) -> None:
+    driver = usual()
+    driver.fill(old)
+    driver.advance(4700)
+    driver.pass_time(480)
+    quick = driver.fill(young)
+    driver.advance(20)
+    assert driver.partition().stalled is stalled
+    assert {t.state for t in quick} == {State.GRANTED}
+
+
+def test_two_old_requests_of_two_are_a_stall_with_a_way_out() -> None:
+    """Too few to be frozen for their silence, but not to be judged by their age."""
+    driver = usual()
+    hang(driver, 2)
+    driver.advance(1000)
+    probe = driver.arrive()
+    driver.advance(20)
+    driver.finish(probe)
+    assert driver.told() == [(RESUMED, "(all)")]
 
 
 def test_one_old_request_alone_is_no_stall() -> None:
@@ -313,6 +347,28 @@ def test_what_is_given_up_is_not_replaced() -> None:
         driver.finish(ticket, outcome=Outcome.DROP)
         assert driver.reasons(driver.arrive()) == [Reason.STALLED]
     assert driver.partition().inflight == 0
+
+
+@pytest.mark.parametrize(
+    ("usual_ms", "rtt_ms", "taught"),
+    [
+        (None, 10_000, True),  # the first of its class: nothing is known yet
+        (None, 15_000, False),
+        (800, 6000, True),
+        (800, 9000, False),
+        (20, 4999, True),
+        (20, 5000, False),
+    ],
+)
+def test_what_is_a_long_request_and_what_the_end_of_a_hang(
+    usual_ms: float | None, rtt_ms: float, taught: bool
+) -> None:
+    driver = Driver(32) if usual_ms is None else usual(usual_ms)
+    before_ns = driver.controller.congestion.rtt_ns
+    (ticket,) = driver.fill(1)
+    driver.pass_time(rtt_ms)
+    driver.finish(ticket)
+    assert (driver.controller.congestion.rtt_ns != before_ns) is taught
 
 
 def test_late_ones_do_not_teach_the_limit() -> None:
@@ -398,6 +454,19 @@ def test_a_revived_class_is_frozen_and_stalled_like_any_other() -> None:
     assert driver.partition().stalled
 
 
+def test_a_revived_class_is_judged_by_the_pace_of_those_that_live() -> None:
+    driver = usual()
+    revived(driver)
+    driver.fill(4)
+    driver.advance(100)
+    assert driver.partition().frozen_at_ns
+    waiting = driver.arrive(timeout=10_000)
+    driver.advance(99)
+    assert waiting.state is State.WAITING
+    driver.advance(1)
+    assert driver.reasons(waiting) == [Reason.STALLED]
+
+
 def test_lost_threads_do_not_use_up_the_limit() -> None:
     driver = usual(limit=8, max_limit=32)
     lost = revived(driver)
@@ -439,6 +508,12 @@ def test_the_pool_is_starved_when_too_few_threads_are_left() -> None:
     driver.finish(tickets[0], outcome=Outcome.DROP)
     driver.advance(500)
     assert [kind for kind, _ in driver.told()] == [EventKind.REPLENISHED]
+    assert not driver.controller.starved
+
+
+def test_an_idle_pool_is_not_starved_however_small() -> None:
+    driver = Driver(1, min_limit=1)
+    driver.advance(60_000, step=500)
     assert not driver.controller.starved
 
 
