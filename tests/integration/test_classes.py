@@ -175,6 +175,18 @@ def test_the_time_a_client_thinks_is_no_queue_delay(way_to: Open, name: str) -> 
             assert response.json()["queue_delay"] <= connecting + taken + 0.01
 
 
+@pytest.mark.parametrize("name", ["tcp", "unix", "tls"])
+def test_clients_that_never_close_do_not_stop_the_worker(way_to: Open, name: str) -> None:
+    way = way_to(name, limit=2)
+    with contextlib.ExitStack() as stack:
+        for path in ("/echo/a", "/health") * 4:
+            connection = stack.enter_context(way.connect())
+            request = way.send(path, connection=connection, headers={"Connection": "close"})
+            assert request.response(keep=True).status == 200
+        # gunicorn would wait for them one after another, for two seconds each.
+        settled(way.server)
+
+
 STALLED = {
     "nothing but the start of a line": b"GET /ec",
     "half of the headers": b"GET /echo/a HTTP/1.1\r\nHost: lo",
