@@ -74,7 +74,8 @@ def read_request_line(head: bytes, script_name: str = "") -> tuple[str, str] | N
 
 def names_script(head: bytes) -> bool:
     """Whether a header ``SCRIPT_NAME`` may change the path of a request."""
-    return _SCRIPT_NAME in head.upper()
+    end = head.find(b"\r\n\r\n")  # a body may follow, which is long and says nothing
+    return _SCRIPT_NAME in (head[:end] if end >= 0 else head).upper()
 
 
 def _path_of(target: str) -> str | None:

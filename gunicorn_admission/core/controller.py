@@ -99,7 +99,7 @@ class Controller(Queueing):
         if self.mode is not _ENFORCE:
             if reason is not None and self.mode is Mode.MONITOR:
                 self.totals.count_would_shed(ticket.priority, reason)
-                self.turn_away(ticket, reason)
+                self.turn_away(ticket.priority, reason)
             self.occupy(ticket, now_ns)
         elif reason is None:
             self.enqueue(ticket)

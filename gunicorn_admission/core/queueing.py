@@ -8,6 +8,7 @@ from gunicorn_admission.core.congestion import OVERLOADED_PLACES
 from gunicorn_admission.core.events import Event
 from gunicorn_admission.core.limits.base import Limit
 from gunicorn_admission.core.occupancy import Occupancy
+from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import Policy
 from gunicorn_admission.core.retry_after import drain_time_ns
 from gunicorn_admission.core.ticket import Ticket
@@ -158,21 +159,50 @@ class Queueing(Occupancy):
             ticket.wake.notify()
 
     def shed(self, ticket: Ticket, reason: Reason) -> None:
-        partition = ticket.partition
         ticket.state = _SHED
         ticket.reason = reason
-        excess = self.waiting + max(0, self.inflight - self.allowed) + 1
-        ticket.retry_after_ns = drain_time_ns(
-            excess,
+        ticket.retry_after_ns = self.refuse(ticket.partition, ticket.priority, reason)
+
+    def refuse(self, partition: Partition, priority: Priority, reason: Reason) -> int:
+        """Count a refusal; returns when a retry has a chance."""
+        self.turn_away(priority, reason)
+        partition.shed += 1
+        partition.refused_in_a_row += 1
+        self.totals.count_shed(priority, reason)
+        return drain_time_ns(
+            self.waiting + max(0, self.inflight - self.allowed) + 1,
             self.congestion.rtt_ns,
             self.allowed,
             self.policy.retry_after_ns,
             self._jitter(),
         )
-        self.turn_away(ticket, reason)
-        partition.shed += 1
-        partition.refused_in_a_row += 1
-        self.totals.count_shed(ticket.priority, reason)
+
+    def turn_away_unseen(
+        self, partition: Partition, priority: Priority, now_ns: int
+    ) -> tuple[Reason, int] | None:
+        """
+        Refuse an arrival for overload without a ticket.
+
+        Returns:
+            The reason and when to retry; ``None`` where more has to be looked at, and the
+            arrival is to be offered.
+        """
+        plain = self.mode is Mode.ENFORCE and partition.policy.max_refusals is None
+        if (
+            not (plain and self.congestion.overloaded)
+            or self.inflight < self.allowed
+            or now_ns >= self.congestion.rolls_at_ns
+            or partition.stalled
+            or self.paused
+            or priority is Priority.HIGH
+            or (
+                priority is Priority.DEFAULT
+                and self.waitlist.count(priority) < OVERLOADED_PLACES
+            )
+        ):
+            return None
+        self.totals.arrivals += 1
+        return Reason.OVERLOADED, self.refuse(partition, priority, Reason.OVERLOADED)
 
     def disown(self) -> None:
         """Decide on all tickets, uncounted and untold: those of a parent are not a child's."""
@@ -181,9 +211,9 @@ class Queueing(Occupancy):
         for ticket in self.waitlist:
             ticket.state, ticket.reason, ticket.retry_after_ns = _SHED, Reason.STOPPING, 0
 
-    def turn_away(self, ticket: Ticket, reason: Reason) -> None:
+    def turn_away(self, priority: Priority, reason: Reason) -> None:
         """Note that there was no place for a request, as a sign of overload."""
-        if reason in _NO_PLACE and ticket.priority is not Priority.LOW:
+        if reason in _NO_PLACE and priority is not Priority.LOW:
             self.congestion.queue.turned_away += 1
 
     def drop_waiter(self, ticket: Ticket, reason: Reason) -> None:

@@ -105,5 +105,9 @@ class Results:
         """Let the main loop close the connection of a job."""
         job.future.set_result(self._shape(job.conn, False))
 
+    def keep(self, job: Job) -> None:
+        """Let the main loop wait for a request on the connection of a job."""
+        job.future.set_result(self._shape(job.conn, True))
+
     def _shape(self, conn: Any, keep: bool) -> object:
         return (keep, conn) if self._pair else keep

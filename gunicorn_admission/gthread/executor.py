@@ -90,7 +90,8 @@ class AdmissionExecutor:
         self._lane = Lane(self._pool, self._results, worker, settings)
         self._opening: Opening | None = None
         if tls or can.proxied:
-            self._opening = Opening(self._opened, settings.read_timeout)
+            silent = self._results.keep if worker.cfg.keepalive else None
+            self._opening = Opening(self._opened, silent, settings.read_timeout)
         self._unknown = limiter.partition("(unparsed)")
         self._complained = False
         self._refused_at_ns = 0
@@ -102,7 +103,7 @@ class AdmissionExecutor:
     def _join(self, worker: Any, settings: Settings) -> None:
         """Take part in the main loop, where this gunicorn lets us."""
         loop = MainLoop(worker)
-        accept_in_batches(worker, self._is_refusing)
+        accept_in_batches(worker, self._is_refusing, self._turn_away)
         self._parking = Parking(worker, loop, settings.read_timeout)
         self._limiter.reading = self._parking.__len__
         if lingers():
@@ -130,7 +131,11 @@ class AdmissionExecutor:
         if data and self._can.plain:
             self._classify(job, data)
         request_class = job.request_class
-        if request_class is None and self._opening is not None and self._limiter.full:
+        if (
+            request_class is None
+            and self._opening is not None
+            and (self._opening.idle or self._limiter.full)
+        ):
             self._bound(conn)
             if self._opening.put(job):
                 return future
@@ -186,6 +191,27 @@ class AdmissionExecutor:
             # A connection without a request is what gunicorn calls kept alive.
             return self._results.ended(conn, True)
         return None
+
+    def _turn_away(self, sock: Any) -> bool:
+        """Refuse what has just been accepted, in the plainest case of an overload."""
+        if not self._can.plain or self._can.proxied:
+            return False
+        try:
+            data = self._peek.look(sock)
+        except OSError:
+            return False
+        found = self._classifier.classify_head(data) if data else None
+        if found is None or found.exempt:
+            return False
+        now_ns = self._clock()
+        refused = self._refuser.turn_away(
+            sock,
+            self._peek,
+            lambda: self._limiter.turn_away(found.partition, found.priority, now_ns),
+        )
+        if refused:
+            self._refused_at_ns = now_ns
+        return refused
 
     def _is_refusing(self) -> bool:
         return self._clock() - self._refused_at_ns < _STILL_REFUSING_NS

@@ -1,11 +1,14 @@
 """
 Finding out what a request is before it is decided on, where a look is not enough.
 
-TLS hides the request line, and a PROXY header may arrive alone. While slots are free that
-costs nothing: the request runs, and the gate looks at it then. Once requests have to wait,
-their class says who waits and who is refused, and a health check must not wait at all. So
-threads of their own shake hands and read the head into the buffer of gunicorn's parser,
-which finds it there later.
+TLS hides the request line, and a PROXY header may arrive alone. So threads of their own
+shake hands and read the head into the buffer of gunicorn's parser, which finds it there
+later. Clients that shake hands and then say nothing, as browsers do in advance, go back to
+the poller.
+
+When these threads are all busy and slots are free, a request is run unread, and the gate
+looks at it then. Once requests have to wait that will not do: their class says who waits
+and who is refused, and a health check must not wait at all.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from ssl import SSLSocket
 from typing import Any
 
 from gunicorn_admission.gthread.bytes_at import skip_proxy_header
 from gunicorn_admission.gthread.job import Job
+from gunicorn_admission.gthread.parking import is_silent
 
 __all__ = ["Opening"]
 
@@ -32,18 +37,31 @@ class Opening:
 
     Args:
         opened: Called with a job and its head: ``None`` where it cannot be known (HTTP/2),
-            ``b""`` when the client has left or said nothing in time.
+            ``b""`` when the client has left or took too long.
+        silent: Called with a job on which nothing has come after the handshake; ``None``
+            to wait for it all the same.
         seconds: How long a client may take for handshake and head.
 
     Thread safety: ``put`` is for the main loop; ``opened`` is called by the threads.
     """
 
-    def __init__(self, opened: Callable[[Job, bytes | None], None], seconds: float) -> None:
+    def __init__(
+        self,
+        opened: Callable[[Job, bytes | None], None],
+        silent: Callable[[Job], None] | None,
+        seconds: float,
+    ) -> None:
         self._opened = opened
+        self._silent = silent
         self._seconds = seconds
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         for index in range(THREADS):
             threading.Thread(target=self._run, name=f"admission-open-{index}", daemon=True).start()
+
+    @property
+    def idle(self) -> bool:
+        """Whether a job put now will probably be taken up at once."""
+        return self._queue.empty()
 
     def put(self, job: Job) -> bool:
         """Queue a job; False when so many wait that it should be decided on unread."""
@@ -62,19 +80,30 @@ class Opening:
             job = self._queue.get()
             if job is None:
                 return
+            head: bytes | None
             try:
-                head = self._read(job.conn)
+                unreader = self._shake_hands(job.conn)
+                if self._silent is not None and _is_waiting(job.conn, unreader):
+                    self._silent(job)
+                    continue
+                head = None if unreader is None else self._read(unreader)
             except Exception:
                 head = b""  # a failed handshake, a timeout: nobody is there to be answered
             self._opened(job, head)
 
-    def _read(self, conn: Any) -> bytes | None:
-        deadline = time.monotonic() + self._seconds
+    def _shake_hands(self, conn: Any) -> Any:
+        """Prepare a connection as gunicorn does; what its parser reads from, if it has one."""
         conn.sock.setblocking(True)
         conn.init()
-        unreader = getattr(conn.parser, "unreader", None)
-        if unreader is None:
-            return None
+        sock = conn.sock
+        if isinstance(sock, SSLSocket):
+            sock.settimeout(self._seconds)
+            sock.do_handshake()  # before 24 gunicorn leaves it to the first read
+            sock.settimeout(None)
+        return getattr(conn.parser, "unreader", None)
+
+    def _read(self, unreader: Any) -> bytes:
+        deadline = time.monotonic() + self._seconds
         head: bytes = unreader.buf.getvalue()
         while b"\r\n\r\n" not in skip_proxy_header(head) and len(head) < _LARGEST:
             data = unreader.chunk()
@@ -85,3 +114,15 @@ class Opening:
         unreader.buf.truncate()
         unreader.buf.write(head)
         return head
+
+
+def _is_waiting(conn: Any, unreader: Any) -> bool:
+    """Whether nothing has come on an HTTP/1 connection since the handshake."""
+    sock = conn.sock
+    return (
+        unreader is not None
+        and isinstance(sock, SSLSocket)
+        and not unreader.buf.getvalue()
+        and not sock.pending()
+        and is_silent(sock)
+    )

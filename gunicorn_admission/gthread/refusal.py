@@ -11,6 +11,7 @@ overtake the answer, and keep-alive stays possible.
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from functools import partial
 from selectors import EVENT_READ
 from typing import Any
@@ -45,6 +46,7 @@ class Refuser:
         self._worker = worker
         self._can = can
         self._status = status
+        self._keepalive = bool(worker.cfg.keepalive)  # read once: cfg looks it up each time
 
     def write_on_main_loop(self, job: Job, peek: Peek) -> bool:
         """
@@ -71,6 +73,36 @@ class Refuser:
         else:
             worker.nr_conns -= 1
             close_socket(conn.sock)
+        return True
+
+    def turn_away(
+        self, sock: Any, peek: Peek, ask: Callable[[], tuple[Reason, int] | None]
+    ) -> bool:
+        """
+        Answer and close a socket that gunicorn does not know of yet.
+
+        Args:
+            sock: Just accepted.
+            peek: Has just looked at it.
+            ask: Refuses the request, with a reason and when to retry, or does not.
+
+        Returns:
+            False when it was left alone: not a whole request, one on a connection that
+            stays open, or not refused.
+        """
+        whole = peek.whole()
+        if whole is None or whole.keep_alive or whole.followed or (told := ask()) is None:
+            return False
+        reason, retry_after_ns = told
+        data = raw_answer(
+            reason, retry_after_ns, self._status, keep_alive=False, with_body=not whole.is_head
+        )
+        try:
+            peek.take(sock, whole.size)
+            sock.send(data, _DONTWAIT)
+        except OSError:
+            pass  # the client has left
+        close_socket(sock)
         return True
 
     def write(self, job: Job) -> bool:
@@ -117,7 +149,7 @@ class Refuser:
         worker = self._worker
         return bool(
             worker.alive
-            and worker.cfg.keepalive
+            and self._keepalive
             and len(worker.keepalived_conns) < worker.max_keepalived
         )
 

@@ -20,9 +20,9 @@ from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Mode, Priority, Reason, State
 from gunicorn_admission.errors import ConfigError, Rejected
 from gunicorn_admission.limiter.build import build
+from gunicorn_admission.limiter.front_door import FrontDoor
 from gunicorn_admission.limiter.observer import Observer
 from gunicorn_admission.limiter.permit import Permit
-from gunicorn_admission.limiter.tickets import TicketLimiter
 from gunicorn_admission.settings import Settings
 
 __all__ = ["Limiter"]
@@ -30,7 +30,7 @@ __all__ = ["Limiter"]
 _WAITING, _GRANTED = State.WAITING, State.GRANTED
 
 
-class Limiter(TicketLimiter):
+class Limiter(FrontDoor):
     """
     Bounds how many callers run at once, and decides who of the others may wait.
 

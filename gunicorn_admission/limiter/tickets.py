@@ -123,23 +123,6 @@ class TicketLimiter:
             self._settle(told)
         return state
 
-    @property
-    def full(self) -> bool:
-        """Whether an arrival would have to wait; read without the lock, so it may be stale."""
-        controller = self._controller
-        return controller.inflight >= controller.allowed or controller.waiting > 0
-
-    @property
-    def crowded(self) -> bool:
-        """Whether arrivals, or those of some class, find no slot; read without the lock."""
-        controller = self._controller
-        inflight, allowed = controller.inflight, controller.allowed
-        if inflight >= allowed:
-            return True
-        return 2 * inflight >= allowed and any(
-            partition.inflight >= partition.room for partition in tuple(controller.shares)
-        )
-
     def wait(self, ticket: Ticket) -> None:
         """Block until a waiting ticket has been decided."""
         told: Told = [], []
