@@ -192,8 +192,10 @@ class Queueing(Occupancy):
             not (plain and self.congestion.overloaded)
             or self.inflight < self.allowed
             or now_ns >= self.congestion.rolls_at_ns
-            or partition.stalled
+            or now_ns >= self.expires_at_ns
+            or partition.frozen_at_ns
             or self.paused
+            or self.closed
             or priority is Priority.HIGH
             or (
                 priority is Priority.DEFAULT
