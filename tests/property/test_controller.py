@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from hypothesis import settings
@@ -18,6 +19,7 @@ from hypothesis.stateful import (
 from gunicorn_admission.core.events import EventKind
 from gunicorn_admission.core.limits import AdaptiveLimit
 from gunicorn_admission.core.policy import PartitionPolicy
+from gunicorn_admission.core.snapshot import snapshot
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Mode, Outcome, Priority, Reason, State
 from tests.driving import HIGH, LOW, MS, Driver, S, Script
@@ -103,6 +105,28 @@ class Machine(RuleBasedStateMachine):
 
     def _was_hopeless(self, ticket: Ticket) -> bool:
         return self.controller.hopeless(ticket, ticket.granted_ns)
+
+    @rule(priority=st.sampled_from(Priority), partition=classes)
+    def arrive_twice(self, priority: Priority, partition: str) -> None:
+        """Who is turned away unseen would have been refused for the same reason as a ticket."""
+        now_ns = self.driver.now_ns
+        self.driver.partition(partition)
+        twin = copy.deepcopy(self.controller)
+        answer = twin.turn_away_unseen(twin.shares.get(partition), priority, now_ns)
+        ticket = self.driver.arrive(priority, partition)
+        if answer is not None:
+            assert ticket.state is State.SHED
+            assert answer == (ticket.reason, ticket.retry_after_ns)
+            assert snapshot(twin, now_ns) == snapshot(self.controller, now_ns)
+
+    @precondition(lambda self: self.controller.inflight)
+    @rule(priority=st.sampled_from(Priority))
+    def press(self, priority: Priority) -> None:
+        """More than can be served, for long enough to be overload."""
+        for _ in range(9):
+            self.driver.arrive(HIGH, "new", timeout=300.0)
+            self.driver.arrive(priority, "plain")
+            self.driver.advance(25)
 
     @rule(count=st.integers(2, 12), partition=classes)
     def burst(self, count: int, partition: str) -> None:
