@@ -107,17 +107,12 @@ def test_a_class_that_hangs_leaves_the_others_served(way_to: Open, name: str) ->
     way = way_to(name, threads=4, limit=4, cap=3)
     held = hold(way.server, 3)  # all that one class may hold of four
     fourth = way.send("/block/held")
-    if name == "tls":
-        # It has a thread before it has a class, and may not wait there.
-        assert_refused(fourth.response())
-    else:
-        wait_statistics(way.server, waiting=1)
+    wait_statistics(way.server, waiting=1)
     for _ in range(3):
         assert way.get("/echo/a").status == 200
     assert statistics(way.server)["partitions"]["/block"]["inflight"] == 3
     held.release()
-    if name != "tls":
-        assert fourth.response().status == 200
+    assert fourth.response().status == 200
     settled(way.server)
 
 
@@ -130,16 +125,16 @@ def test_a_request_learns_its_class(way_to: Open, name: str) -> None:
     seen = way.get("/decision/other").json()
     assert (seen["priority"], seen["partition"]) == ("default", "/decision")
     classes = settled(way.server)["partitions"]
-    if name != "tls":  # where the class is known only after the grant
-        assert classes["/decision/pay"]["granted"] == classes["/decision"]["granted"] == 1
+    assert classes["/decision/pay"]["granted"] == classes["/decision"]["granted"] == 1
 
 
 @pytest.mark.parametrize("name", ALIKE)
 def test_clients_that_say_nothing_cost_no_thread(way_to: Open, name: str) -> None:
     way = way_to(name, limit=2)
     with contextlib.ExitStack() as stack:
-        for _ in range(2):  # one that has never sent anything
-            stack.enter_context(silent(way))
+        for _ in range(2):
+            stack.enter_context(silent(way))  # has never sent anything
+            stack.enter_context(way.connect())  # has shaken hands, where that is done
         for _ in range(2):  # and one that is kept alive
             kept = stack.enter_context(way.connect())
             assert way.send("/echo/a", connection=kept).response(keep=True).status == 200
@@ -161,9 +156,7 @@ def silent(way: Way) -> Iterator[None]:
 def test_the_time_a_client_thinks_is_no_queue_delay(way_to: Open, name: str) -> None:
     way = way_to(name, limit=2)
     assert way.get("/health").status == 200  # what waits for a worker to boot has waited
-    began = time.monotonic()
     with way.connect() as connection:
-        connecting = time.monotonic() - began  # with TLS that is when the thread is granted
         for _ in range(2):
             thought = time.monotonic() + 0.1
             while time.monotonic() < thought:
@@ -172,18 +165,20 @@ def test_the_time_a_client_thinks_is_no_queue_delay(way_to: Open, name: str) -> 
             response = way.send("/decision", connection=connection).response(keep=True)
             taken = time.monotonic() - began
             # The kernel counts in steps of some milliseconds.
-            assert response.json()["queue_delay"] <= connecting + taken + 0.01
+            assert response.json()["queue_delay"] <= taken + 0.01
 
 
 @pytest.mark.parametrize("name", ["tcp", "unix", "tls"])
 def test_clients_that_never_close_do_not_stop_the_worker(way_to: Open, name: str) -> None:
     way = way_to(name, limit=2)
     with contextlib.ExitStack() as stack:
-        for path in ("/echo/a", "/health") * 4:
-            connection = stack.enter_context(way.connect())
-            request = way.send(path, connection=connection, headers={"Connection": "close"})
-            assert request.response(keep=True).status == 200
+        connections = [stack.enter_context(way.connect()) for _ in range(8)]
+        exchanges = [
+            way.send(path, connection=connection, headers={"Connection": "close"})
+            for path, connection in zip(("/echo/a", "/health") * 4, connections, strict=True)
+        ]
         # gunicorn would wait for them one after another, for two seconds each.
+        assert [one.response(keep=True).status for one in exchanges] == [200] * 8
         settled(way.server)
 
 
@@ -199,11 +194,13 @@ STALLED = {
 def test_a_client_that_stops_sending_keeps_no_thread(way_to: Open, name: str, sent: bytes) -> None:
     way = way_to(name, limit=2, read_timeout="300ms")
     parked = name == "tcp" and PARKS
+    unread = name == "tls" and not sent.startswith(b"POST")  # no slot without a head
     with contextlib.ExitStack() as stack:
         stalled = [stack.enter_context(way.connect()) for _ in range(2)]
         for connection in stalled:
             connection.sendall(sent)
-        wait_statistics(way.server, inflight=0 if parked else 2, reading=2 if parked else 0)
+        inflight = 0 if parked or unread else 2
+        wait_statistics(way.server, inflight=inflight, reading=2 if parked else 0)
         assert way.get("/echo/a").status == 200  # at once, or when they are cut off
         for connection in stalled:
             answer = read_to_end(connection)
