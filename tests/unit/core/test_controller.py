@@ -687,6 +687,17 @@ def test_overload_begins_and_ends_once_and_is_told_with_its_numbers() -> None:
     assert driver.told() == [(EventKind.RECOVERED, None)]
 
 
+@pytest.mark.parametrize(("busy", "waiting"), [(False, 3), (True, 2)])
+def test_under_overload_a_wait_is_predicted_with_half_as_much_again(
+    busy: bool, waiting: int
+) -> None:
+    driver = full(2, max_wait_ns=100 * MS)
+    driver.controller.congestion.rtt_ns = driver.partition().rtt_ns = 60 * MS
+    driver.controller.congestion.overloaded = busy
+    states = [driver.arrive(HIGH).state for _ in range(4)]
+    assert states == [WAITING] * waiting + [SHED] * (4 - waiting)
+
+
 @pytest.mark.parametrize(
     ("priority", "timeout", "expected"),
     [(DEFAULT, None, True), (DEFAULT, 0, True), (HIGH, None, True), (LOW, None, False)],

@@ -511,6 +511,13 @@ def test_the_pool_is_starved_when_too_few_threads_are_left() -> None:
     assert not driver.controller.starved
 
 
+def test_one_stuck_thread_starves_a_pool_that_needs_it() -> None:
+    driver = usual(limit=2, min_limit=1)
+    driver.fill(1)
+    driver.advance(5000, step=500)
+    assert driver.controller.starved
+
+
 def test_an_idle_pool_is_not_starved_however_small() -> None:
     driver = Driver(1, min_limit=1)
     driver.advance(60_000, step=500)
