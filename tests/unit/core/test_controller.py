@@ -606,6 +606,8 @@ def test_a_request_may_turn_out_to_be_of_another_class() -> None:
     driver.check()
     assert ticket.partition.name == "b"
     assert waiting.state is GRANTED  # there is room in its class now
+    driver.controller.reclassify(ticket, driver.partition("a"), driver.now_ns)
+    driver.check()
     driver.finish(ticket)
 
 
@@ -887,6 +889,17 @@ def test_shrinking_takes_nothing_from_what_runs() -> None:
         assert driver.arrive(timeout=0).state is SHED
     driver.finish(driver.tickets[3])
     driver.fill(1)
+
+
+def test_a_child_owns_none_of_its_parents_tickets() -> None:
+    driver = full(2)
+    runs, streams = driver.tickets
+    waits = driver.arrive()
+    driver.detach(streams)
+    driver.controller.disown()
+    assert (runs.state, streams.state) == (ENDED, ENDED)
+    assert driver.reasons(waits) == [Reason.STOPPING]
+    assert waits.retry_after_ns == 0
 
 
 # -- Retry-After and what is seen --------------------------------------------------------

@@ -190,6 +190,27 @@ def test_a_slot_is_not_lost_between_the_grant_and_the_caller(
     assert limiter.try_acquire() is not None
 
 
+def test_a_place_in_the_queue_is_not_lost_before_its_owner_sleeps(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    limiter, clock = room()
+    held = limiter.acquire()
+
+    def wait(ticket: Ticket) -> None:
+        raise Interrupted
+
+    with monkeypatch.context() as patch:
+        patch.setattr(limiter, "wait", wait)
+        with pytest.raises(Interrupted):
+            limiter.acquire()
+    gc.collect()
+    clock.advance(0)
+    seen = limiter.statistics()
+    assert (seen.waiting, seen.abandoned, seen.leaked) == (0, 1, 0)
+    held.release()
+    assert limiter.try_acquire() is not None
+
+
 # -- for adapters with a waiting room of their own ---------------------------------------
 
 

@@ -8,10 +8,21 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 from gunicorn_admission.errors import ConfigError
-from gunicorn_admission.webhooks.providers import Provider, load_provider, provider_names, registry
+from gunicorn_admission.webhooks.providers import (
+    Provider,
+    Secret,
+    Tolerance,
+    Verified,
+    load_provider,
+    provider_names,
+    registry,
+)
 from gunicorn_admission.webhooks.providers.github import GitHub
+from tests import senders
+from tests.senders import AT
 
 HERE = "gunicorn_admission.webhooks.providers"
 FOLDER = Path(registry.__file__).parent
@@ -46,6 +57,20 @@ def test_other_packages_add_senders(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, "acme", f"{HERE}.github:GitHub")
     assert "acme" in provider_names()
     assert isinstance(load_provider("acme"), GitHub)
+
+
+class Acme(GitHub):
+    """A sender as another package would write it, with no more than it must have."""
+
+    facts = evolve(GitHub.facts, name="acme", tolerance=Tolerance(max_age=1.0))
+
+
+def test_a_sender_of_another_package_verifies() -> None:
+    acme = Acme()
+    assert acme.tolerance.max_age == 1.0
+    sent = senders.github(b"{}", "secret", AT)
+    outcome = acme.verify(sent.body, sent.headers, sent.url, [Secret("secret")], AT)
+    assert isinstance(outcome, Verified)
 
 
 def test_other_packages_cannot_replace_a_sender(monkeypatch: pytest.MonkeyPatch) -> None:
