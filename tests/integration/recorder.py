@@ -25,7 +25,7 @@ def install(worker: Any, settings: Settings) -> SimpleNamespace:
         max_queue=settings.max_queue,
         threads=worker.cfg.threads,
     )
-    return SimpleNamespace(mode="executor", stop=lambda: record("stop", {"PATH_INFO": ""}))
+    return SimpleNamespace(mode="gate", stop=lambda: record("stop", {"PATH_INFO": ""}))
 
 
 def finish_request(worker: Any, environ: dict[str, Any]) -> None:
