@@ -188,13 +188,12 @@ class Controller(Queueing):
             # What is older says when a hang ended, not how long a request takes.
             self.congestion.sample(rtt_ns)
             self.limit.on_sample(
-                now_ns=now_ns,
-                rtt_ns=rtt_ns,
-                inflight=ticket.inflight,
-                dropped=False,
+                now_ns=now_ns, rtt_ns=rtt_ns, inflight=ticket.inflight, dropped=False,
                 partition=partition.name,
-            )
-        partition.sample(rtt_ns)
+            )  # fmt: skip
+            partition.sample(rtt_ns)
+        else:
+            partition.outlier(rtt_ns)
 
     def _thaw(self, ticket: Ticket, now_ns: int) -> None:
         partition = ticket.partition

@@ -24,6 +24,8 @@ class Partition:
         running: Tickets in flight, oldest first.
         stuck: Those of them that were past the stall age at the last look.
         rtt_ns: Moving mean of its service time; 0 before the first sample.
+        slow_ns: The longest of its lately finished requests that were far from usual; it
+            fades. Where some take a hundred times as long as others, silence means little.
         quiet_since_ns: Its last completion.
         frozen_at_ns: When it was found quiet for too long; 0 while it is not.
         hung_at_ns: From when on, frozen and still silent, it counts as hung.
@@ -50,6 +52,7 @@ class Partition:
         "rtt_ns",
         "running",
         "shed",
+        "slow_ns",
         "stalled",
         "stuck",
         "waiting",
@@ -65,6 +68,7 @@ class Partition:
         self.running: dict[Ticket, None] = {}
         self.stuck: set[Ticket] = set()
         self.rtt_ns = 0
+        self.slow_ns = 0
         self.quiet_since_ns = 0
         self.frozen_at_ns = 0
         self.hung_at_ns = 0
@@ -87,4 +91,10 @@ class Partition:
         elif rtt_ns <= 4 * mean:
             self.rtt_ns = mean + (rtt_ns - mean >> 4)
         else:
-            self.rtt_ns = mean + (3 * mean >> 4)
+            self.outlier(rtt_ns)
+            self.slow_ns = max(self.slow_ns, rtt_ns)
+
+    def outlier(self, rtt_ns: int) -> None:
+        """Move the mean for a request that is far from usual by no more than it may."""
+        mean = self.rtt_ns
+        self.rtt_ns = mean + (3 * mean >> 4) if mean else rtt_ns

@@ -25,6 +25,7 @@ __all__ = ["PROBE_INTERVAL_NS", "SHORTEST_SILENCE_NS", "Stalls"]
 
 PROBE_INTERVAL_NS = SECOND
 _SILENCE = 20
+_FADING = 6  # by 1/2**6 in each review, and so to a half in about 20 s
 SHORTEST_SILENCE_NS = 50 * MILLISECOND
 #: A class never seen to finish anything has no usual time; be slow to judge it.
 _UNKNOWN = 3
@@ -69,7 +70,9 @@ class Stalls:
     def _shortest_ns(self, partition: Partition) -> int:
         # Requests that began together and take equally long are silent for that long.
         rtt_ns = partition.rtt_ns
-        return max(5 * rtt_ns // 2, SHORTEST_SILENCE_NS) if rtt_ns else self._after_ns
+        if not rtt_ns:
+            return self._after_ns
+        return max(5 * rtt_ns // 2, SHORTEST_SILENCE_NS, partition.slow_ns)
 
     def freeze(self, partition: Partition, now_ns: int) -> bool:
         """Freeze a class that has gone silent at what it holds; whether it just was."""
@@ -128,6 +131,7 @@ class Stalls:
         self.stuck = 0
         for partition in self._shares:
             bound_ns = self.age_bound_ns(partition)
+            partition.slow_ns -= partition.slow_ns >> _FADING
             stuck = partition.stuck
             stuck.clear()
             fresh_stuck = 0
