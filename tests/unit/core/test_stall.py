@@ -72,6 +72,45 @@ def test_how_long_silence_must_last(usual_ms: float, count: int, silence_ms: flo
     assert driver.partition().frozen_at_ns
 
 
+def mixed(driver: Driver, slow_ms: float) -> None:
+    """Let requests pass of which some take much longer than usual."""
+    for _ in range(3):
+        driver.serve(10, 60)
+        driver.serve(slow_ms, 1)
+
+
+def test_where_some_take_a_hundred_times_as_long_silence_means_little() -> None:
+    driver = Driver(32)
+    mixed(driver, 2000)
+    driver.fill(8)
+    driver.advance(1800, step=100)
+    assert driver.arrive().state is State.GRANTED
+    driver.advance(1200, step=100)
+    assert driver.partition().frozen_at_ns
+
+
+def test_but_no_longer_once_they_have_not_for_long() -> None:
+    driver = Driver(32)
+    mixed(driver, 2000)
+    driver.serve(10, 200)
+    driver.advance(120_000, step=500)
+    driver.fill(8)
+    driver.advance(200, step=50)
+    assert driver.partition().frozen_at_ns
+
+
+def test_a_hang_that_ended_is_not_what_takes_long() -> None:
+    """The next one is noticed as soon as the first."""
+    driver = usual()
+    hung = driver.fill(8)
+    driver.advance(8000, step=500)
+    driver.finish(*hung)
+    driver.serve(20, 100)
+    driver.fill(8)
+    driver.advance(200, step=50)
+    assert driver.partition().frozen_at_ns
+
+
 def test_a_class_that_never_finished_anything_is_judged_late() -> None:
     driver = Driver(32)
     driver.fill(8)
