@@ -63,6 +63,7 @@ def environ_keys() -> set[str]:
     found = {key for path in SOURCES for key in literals.findall(path.read_text("utf-8"))}
     return {key for key in found if not (ROOT / f"{key.replace('.', '/')}.py").exists()} - {
         "gunicorn_admission.guard",  # in app.extensions
+        "gunicorn_admission.providers",  # a group of entry points
         "gunicorn_admission.toml",
     }
 

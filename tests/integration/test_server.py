@@ -85,7 +85,7 @@ def when_ready(server):
 """
     server = Gunicorn("--threads", "2", directory=tmp_path, conf=conf)
     with server, pytest.raises(AssertionError, match=r"left .* behind"):
-        server.stop(timeout=1.5)
+        server.stop(timeout=5.0)
 
 
 def test_signals_reach_one_worker(gunicorn: Start) -> None:

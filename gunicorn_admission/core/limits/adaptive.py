@@ -8,7 +8,7 @@ What it does differently from the published ones, and why:
 * It learns by time (100 ms windows), not by request, so that its memory does not depend on
   traffic.
 * On congestion it goes at once to what Little's law says is enough (rate x baseline, and
-  half as much again as slack), at the best rate of the last second, so that one pause of
+  a fifth more as slack), at the best rate of the last second, so that one pause of
   the machine does not halve it.
 * It grows only while there is no slowdown and the limit is really used.
 * The baseline rises only in quiet times. Two ways out of a wrong one: a *dip* (fewer
@@ -43,8 +43,8 @@ _CERTAIN = 3.0
 # What takes less than this is slowed down by the interpreter's and the kernel's schedulers,
 # and a queue of such requests is gone before it could be managed.
 _SHORTEST_NS = float(2 * MILLISECOND)
-_TOLERANCE = 1.5
-_SLACK = 1.5
+_TOLERANCE = 1.3
+_SLACK = 1.2
 _RATE_MEMORY_NS = SECOND
 _HEADROOM = 1.5
 _UNPROVEN_USE = 16.0
