@@ -55,18 +55,22 @@ class Opening:
         self._silent = silent
         self._seconds = seconds
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._unfinished = 0
         for index in range(THREADS):
             threading.Thread(target=self._run, name=f"admission-open-{index}", daemon=True).start()
 
     @property
     def idle(self) -> bool:
-        """Whether a job put now will probably be taken up at once."""
-        return self._queue.empty()
+        """Whether a thread is free for a job that is put now."""
+        return self._unfinished < THREADS
 
     def put(self, job: Job) -> bool:
         """Queue a job; False when so many wait that it should be decided on unread."""
-        if self._queue.qsize() >= _LONGEST:
-            return False
+        with self._lock:
+            if self._unfinished >= _LONGEST:
+                return False
+            self._unfinished += 1
         self._queue.put(job)
         return True
 
@@ -80,16 +84,21 @@ class Opening:
             job = self._queue.get()
             if job is None:
                 return
-            head: bytes | None
-            try:
-                unreader = self._shake_hands(job.conn)
-                if self._silent is not None and _is_waiting(job.conn, unreader):
-                    self._silent(job)
-                    continue
-                head = None if unreader is None else self._read(unreader)
-            except Exception:
-                head = b""  # a failed handshake, a timeout: nobody is there to be answered
-            self._opened(job, head)
+            self._open(job)
+            with self._lock:
+                self._unfinished -= 1
+
+    def _open(self, job: Job) -> None:
+        head: bytes | None
+        try:
+            unreader = self._shake_hands(job.conn)
+            if self._silent is not None and _is_waiting(job.conn, unreader):
+                self._silent(job)
+                return
+            head = None if unreader is None else self._read(unreader)
+        except Exception:
+            head = b""  # a failed handshake, a timeout: nobody is there to be answered
+        self._opened(job, head)
 
     def _shake_hands(self, conn: Any) -> Any:
         """Prepare a connection as gunicorn does; what its parser reads from, if it has one."""
