@@ -81,9 +81,7 @@ class Controller(Queueing):
 
     def _consider(self, ticket: Ticket, now_ns: int) -> None:
         partition = ticket.partition
-        if partition.stalled or (
-            ticket.deadline_ns is not None and self.hopeless(ticket, now_ns)
-        ):
+        if partition.stalled or (ticket.deadline_ns is not None and self.hopeless(ticket, now_ns)):
             admitted = self._probes(ticket, now_ns)
         else:
             admitted = self.admits(partition)

@@ -197,10 +197,7 @@ class Queueing(Occupancy):
             or self.paused
             or self.closed
             or priority is Priority.HIGH
-            or (
-                priority is Priority.DEFAULT
-                and self.waitlist.count(priority) < OVERLOADED_PLACES
-            )
+            or (priority is Priority.DEFAULT and self.waitlist.count(priority) < OVERLOADED_PLACES)
         ):
             return None
         self.totals.arrivals += 1
@@ -252,4 +249,3 @@ class Queueing(Occupancy):
         congestion = self.congestion
         waited_ns = now_ns - oldest.arrived_ns
         return congestion.overloaded and waited_ns > congestion.longest_wait_ns(oldest.priority)
-

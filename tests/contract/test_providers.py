@@ -220,7 +220,9 @@ def test_oversized_header(sender: Sender) -> None:
 
 
 @every()
-@pytest.mark.parametrize("text", ["é", "\u0661", "\x00", "\r\n", "\ud800", "\U0001f389", "\xff"])
+@pytest.mark.parametrize(
+    "text", ["é", "\u0661", "\x00", "\t", "\r\n", "\ud800", "\U0001f389", "\xff", "\x7f"]
+)
 def test_header_with_other_than_visible_ascii(sender: Sender, text: str) -> None:
     sent = sign(sender)
     for name in sender.signed:

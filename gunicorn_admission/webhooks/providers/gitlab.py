@@ -59,7 +59,7 @@ class GitLab(Provider):
         event_id=EventIdAt(header="webhook-id", signed=True),
         tolerance=Tolerance(max_age=5 * MINUTE, max_future=5 * MINUTE),
         deadline=10.0,
-        retries=Retries(after="not said; Idempotency-Key stays the same over them"),
+        retries=Retries(count=0, after="none that is documented; resend by the API"),
         disable=Disable(
             failures=4,
             rule="4 failures in a row (4xx, 5xx, timeout) disable it for 1 minute to 24 hours, "
