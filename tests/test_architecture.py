@@ -68,6 +68,7 @@ def test_package_introduces_itself(folder: Path) -> None:
 
 def test_imports_go_downwards() -> None:
     # In a process of its own: import-linter configures logging, and so silences our loggers.
-    lint = [sys.executable, "-c", "from importlinter.cli import lint_imports_command as lint; lint()"]
-    done = subprocess.run([*lint, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    lint = "from importlinter.cli import lint_imports_command; lint_imports_command()"
+    command = [sys.executable, "-c", lint, "--no-cache"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
