@@ -31,6 +31,7 @@ def guarantees(made: Shares) -> list[int]:
         (100, [0.07], [7]),  # 0.07 * 100 is 7.000000000000001
         (100, [0.29], [29]),  # and 0.29 * 100 is 28.999999999999996
         (10, [0.3, 0.3], [3, 3]),
+        (5, [0.3, 0.3], [2, 2]),  # one is left for the others
         (4, [0.3, 0.3], [1, 1]),  # rounded down: rounded up nothing would be left
         (2, [0.3, 0.3], [0, 0]),
         (1, [0.5], [0]),
