@@ -12,12 +12,14 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from gunicorn_admission.answer import answer
 from gunicorn_admission.classify import Classifier, RequestClass
 from gunicorn_admission.classify.announce import subscribe
+from gunicorn_admission.classify.request_start import RequestStart
+from gunicorn_admission.core.policy import SECOND
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, Reason, State
 from gunicorn_admission.exchange import Exchange, TimedInput
@@ -59,6 +61,7 @@ class Gate:
         self.limiter = limiter
         self.classifier = classifier
         self.settings = settings
+        self._request_start = RequestStart() if settings.trust_request_start else None
 
     def __call__(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -69,7 +72,7 @@ class Gate:
         request_class = self.classify(environ)
         if request_class.exempt:
             return self.pass_exempt(environ, start_response)
-        ticket = self.enter(request_class)
+        ticket = self.enter(request_class, environ)
         if ticket.state is not _GRANTED:
             return self.refuse(ticket, environ, start_response)
         return self.run(ticket, self.limiter.finish, environ, start_response)
@@ -78,16 +81,19 @@ class Gate:
         """Return the class of a parsed request."""
         return self.classifier.classify(environ["REQUEST_METHOD"], environ.get("PATH_INFO", ""))
 
-    def enter(self, request_class: RequestClass) -> Ticket:
+    def enter(self, request_class: RequestClass, environ: Mapping[str, Any]) -> Ticket:
         """Offer a request to the limiter and wait in this thread for the decision."""
         now_ns = time.monotonic_ns()
+        arrived_ns = now_ns
+        if self._request_start is not None:
+            arrived_ns -= int(self._request_start.age(environ) * SECOND)
         deadline_ns = request_class.policy.deadline_ns
         ticket = Ticket(
             self.limiter.partition(request_class.partition),
             request_class.priority,
-            now_ns,
+            arrived_ns,
             None,
-            None if deadline_ns is None else now_ns + deadline_ns,
+            None if deadline_ns is None else arrived_ns + deadline_ns,
         )
         self.limiter.offer(ticket, now_ns)
         if ticket.state is _WAITING:
