@@ -6,7 +6,7 @@ from collections import deque
 
 from gunicorn_admission.core.policy import MILLISECOND
 
-__all__ = ["Baselines", "PeakRate", "Trial", "Use", "median"]
+__all__ = ["Baselines", "PeakRate", "Trial", "Use", "doubt", "median"]
 
 _MAX_CLASSES = 64
 _KEEP = 64
@@ -16,6 +16,17 @@ def median(values: list[float]) -> float:
     """Upper median of a non-empty list, which is sorted in place."""
     values.sort()
     return values[len(values) // 2]
+
+
+def doubt(values: list[float]) -> float:
+    """
+    By what factor the median of a sorted list may be wrong by chance, either way.
+
+    Two standard errors of a median, 1.25 sigma / sqrt(n) each, with sigma from the
+    quartiles (1.35 sigma apart), all in logarithms: service times vary by factors.
+    """
+    count = len(values)
+    return float((values[3 * count // 4] / values[count // 4]) ** (1.85 / count**0.5))
 
 
 class Baseline:
@@ -37,20 +48,23 @@ class Baseline:
         """
         Move towards the median of what was seen; whether there was enough to see.
 
-        Down by 30 % of the difference. Up by 10 %, but only in quiet times: a baseline
-        that rises under load learns the overload and then calls it normal, which is the
-        disease of delay-based limits (Netflix concurrency-limits #165, failsafe-go #127,
-        Envoy #11579).
+        Down by 30 % of the difference, as far as that is beyond doubt: one that follows
+        each lucky window ends far below what is usual (Netflix concurrency-limits #37). Up
+        by 10 %, but only in quiet times: a baseline that rises under load learns the
+        overload and then calls it normal, which is the disease of delay-based limits
+        (Netflix concurrency-limits #165, failsafe-go #127, Envoy #11579).
         """
         if len(self.pending) < enough:
             return False
-        seen = median(list(self.pending))
+        values = list(self.pending)
+        seen = median(values)
+        most = seen * doubt(values)
         self.pending.clear()
         if not self.rtt_ns:
             self.rtt_ns = seen
-        elif seen < self.rtt_ns:
-            self.rtt_ns += 0.3 * (seen - self.rtt_ns)
-        elif quiet:
+        elif most < self.rtt_ns:
+            self.rtt_ns += 0.3 * (most - self.rtt_ns)
+        elif quiet and seen > self.rtt_ns:
             self.rtt_ns += 0.1 * (seen - self.rtt_ns)
         return True
 
@@ -184,6 +198,9 @@ class Trial:
         if began_ns >= self.since_ns:
             self._seen.append(slowdown)
 
-    def result(self, enough: int) -> float | None:
-        """The median slowdown, or ``None`` while too few were seen."""
-        return median(self._seen) if len(self._seen) >= enough else None
+    def result(self, enough: int) -> tuple[float, float] | None:
+        """The median slowdown at least and at most, or ``None`` while too few were seen."""
+        if len(self._seen) < enough:
+            return None
+        seen, factor = median(self._seen), doubt(self._seen)
+        return seen / factor, seen * factor

@@ -7,9 +7,12 @@ What it does differently from the published ones, and why:
   and slow endpoints is not taken for congestion.
 * It learns by time (100 ms windows), not by request, so that its memory does not depend on
   traffic.
-* On congestion it goes at once to what Little's law says is enough (rate x baseline, and
-  a fifth more as slack), at the best rate of the last second, so that one pause of
-  the machine does not halve it.
+* On congestion it goes at once to what Little's law says is enough (rate x mean service
+  time less the slowdown, and a fifth more as slack), at the best rate of the last second,
+  so that one pause of the machine does not halve it.
+* Service times vary by factors even when nothing is in their way, so the median of twenty
+  is wrong by chance. Only as much of a slowdown counts as is beyond doubt: where all take
+  equally long that is all of it, where the quartiles lie far apart it is less.
 * It grows only while there is no slowdown and the limit is really used.
 * The baseline rises only in quiet times. Two ways out of a wrong one: a *dip* (fewer
   requests for a moment; what those see is the truth) when no quiet time has confirmed it
@@ -29,7 +32,7 @@ from collections.abc import Callable
 
 from gunicorn_admission.core.limits.base import check_bounds, check_whole
 from gunicorn_admission.core.policy import MILLISECOND, SECOND
-from gunicorn_admission.core.sampling import Baselines, PeakRate, Trial, Use, median
+from gunicorn_admission.core.sampling import Baselines, PeakRate, Trial, Use, doubt, median
 
 __all__ = ["AdaptiveLimit"]
 
@@ -95,7 +98,7 @@ class AdaptiveLimit:
         self._unconfirmed = 0
         self._opened_ns = self._closes_ns = -1
         self._slowdowns: list[float] = []
-        self._expected_ns = 0.0
+        self._taken_ns = 0.0
         self._peak = 0
         self._dropped = False
         self.limit = 0
@@ -147,9 +150,11 @@ class AdaptiveLimit:
                     usual_ns = _SHORTEST_NS
                 slowdown = rtt_ns / usual_ns
                 self._slowdowns.append(slowdown)
-                self._expected_ns += usual_ns
+                self._taken_ns += rtt_ns
                 if self._dip.since_ns >= 0:
-                    self._dip.add(slowdown, now_ns - rtt_ns)
+                    # Of what is too short to be slowed down a dip shows nothing.
+                    short = usual_ns <= _SHORTEST_NS
+                    self._dip.add(max(1.0, slowdown) if short else slowdown, now_ns - rtt_ns)
                 elif self._floor.since_ns >= 0 and inflight <= self._minimum:
                     self._floor.add(slowdown, now_ns - rtt_ns)
         if now_ns >= self._closes_ns:
@@ -161,7 +166,7 @@ class AdaptiveLimit:
         self._opened_ns = now_ns
         self._closes_ns = now_ns + _WINDOW_NS
         self._slowdowns = []
-        self._expected_ns = 0.0
+        self._taken_ns = 0.0
         self._peak = 0
         self._dropped = False
 
@@ -179,11 +184,11 @@ class AdaptiveLimit:
             return
         hit = self._peak >= self.limit
         quiet = not hit and self._peak <= max(1, self.limit // 2)
-        slowdown = median(self._slowdowns) if count else 1.0
+        slowdown = median(self._slowdowns) / doubt(self._slowdowns) if count else 1.0
         self._rates.add(now_ns, count / span_ns)
-        self._steer(slowdown, self._expected_ns / count if count else 0.0)
+        self._steer(slowdown, self._taken_ns / max(1, count) / max(1.0, slowdown))
         healthy = slowdown <= _TOLERANCE and not self._dropped
-        self._use.observe(now_ns, self._peak, healthy, self._expected_ns / max(1, count))
+        self._use.observe(now_ns, self._peak, healthy, self._taken_ns / max(1, count))
         if self._baselines.learn(quiet, _FEW if waited else _ENOUGH) and quiet:
             self._confirmed_ns, self._unconfirmed = now_ns, 0
         elif hit:
@@ -229,9 +234,10 @@ class AdaptiveLimit:
         self._dip.stop()
         self._unconfirmed = 0
         if seen is not None:
-            if seen < 1.0:
-                self._baselines.scale(seen)
-            if seen >= 0.8:  # no great news, so the baseline was right
+            _, most = seen
+            if most < 1.0:
+                self._baselines.scale(most)
+            if most >= 0.8:  # no great news, so the baseline was right
                 self._confirmed_ns = now_ns
         self._open(now_ns)
         self._apply()
@@ -244,8 +250,9 @@ class AdaptiveLimit:
             self._floor.start(now_ns)
         elif (seen := self._floor.result(_FEW)) is not None:
             self._floor.stop()
-            if seen > 1.0:
-                self._baselines.scale(seen)
+            least, _ = seen
+            if least > 1.0:
+                self._baselines.scale(least)
                 self._confirmed_ns = now_ns
                 self._estimate = 2.0 * self._minimum
                 self._clamp()

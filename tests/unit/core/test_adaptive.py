@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from itertools import cycle
 
@@ -130,6 +131,31 @@ def test_a_changed_mix_is_no_congestion() -> None:
                 dropped=False, partition=name,
             )  # fmt: skip
     assert limit.estimate == 32.0
+
+
+@pytest.mark.parametrize("sigma", [0.5, 1.0, 1.5])
+def test_service_times_that_vary_by_chance_are_no_congestion(sigma: float) -> None:
+    """Nothing is in their way: the median of twenty is wrong by chance, and often."""
+    draw = random.Random(17)
+    world = World(
+        AdaptiveLimit(maximum=32), lambda _: 20 * draw.lognormvariate(0, sigma), demand=12
+    )
+    world.run(30)
+    assert min(world.run(60)) >= 12
+    assert world.limit.estimate >= 24
+    assert world.limit._baselines.get("a").rtt_ns == pytest.approx(20 * MS, rel=0.25)
+
+
+def test_a_dip_shows_nothing_of_requests_that_are_too_short() -> None:
+    """Seven of ten take 1 ms: their being as fast as ever says nothing about the others."""
+    limit = AdaptiveLimit(maximum=64)
+    for i in range(60_000):
+        name, rtt_ms = ("slow", 20) if i % 10 >= 7 else ("fast", 1)
+        limit.on_sample(
+            now_ns=S + i * MS, rtt_ns=rtt_ms * MS, inflight=limit.limit, dropped=False,
+            partition=name,
+        )  # fmt: skip
+    assert limit._baselines.get("slow").rtt_ns == 20 * MS
 
 
 def test_windows_with_nothing_but_drops_shrink() -> None:
