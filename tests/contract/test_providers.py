@@ -220,6 +220,23 @@ def test_oversized_header(sender: Sender) -> None:
 
 
 @every()
+def test_id_in_a_header_is_one_id_or_none(sender: Sender) -> None:
+    sent, at = sign(sender), sender.provider.facts.event_id
+    assert at is not None
+    if at.header is None or at.body is not None or at.header in sender.signed:
+        return
+    if at.header not in sent.headers:  # that of another form of this sender
+        return
+    for value, expected in [
+        ("x" * 256, Reason.HEADER_TOO_LONG),
+        ("one, other", Reason.MALFORMED_HEADER),
+        ("\x00", Reason.MALFORMED_HEADER),
+    ]:
+        outcome = verify(sender, with_header(sent, at.header, value))
+        assert outcome == Refused(reason=expected, header=at.header)
+
+
+@every()
 @pytest.mark.parametrize(
     "text", ["é", "\u0661", "\x00", "\t", "\r\n", "\ud800", "\U0001f389", "\xff", "\x7f"]
 )

@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
+from gunicorn_admission.webhooks.providers import paypal_certificates
 from gunicorn_admission.webhooks.providers.paypal_certificates import Certificates, fetch
 
 pytestmark = pytest.mark.integration
@@ -15,47 +16,38 @@ BASE = "https://api.paypal.com/v1/notifications/certs/"
 URL = BASE + "A"
 
 
-def test_what_is_known_does_not_wait_for_a_fetch() -> None:
-    began, go_on = threading.Event(), threading.Event()
+class Asked(dict[str, bytes]):
+    """A table that tells when as many as expected have looked in vain."""
 
-    def slow(url: str) -> bytes | None:
-        if url == URL:
-            return b"known"
-        began.set()
-        go_on.wait(30)
-        return b"late"
+    def __init__(self, expected: int) -> None:
+        super().__init__()
+        self._expected = threading.Semaphore(0)
+        self._number = expected
 
-    certificates = Certificates(slow)
-    certificates(URL)
-    results: list[bytes | None] = []
-    thread = threading.Thread(target=lambda: results.append(certificates(BASE + "B")))
-    thread.start()
-    try:
-        assert began.wait(30)
-        assert certificates(URL) == b"known"
-        assert results == []
-    finally:
-        go_on.set()
-        thread.join(30)
-    assert results == [b"late"]
+    def get(self, key: str, default: object = None) -> bytes | None:  # type: ignore[override]
+        found = super().get(key)
+        self._expected.release()
+        return found
+
+    def wait(self) -> None:
+        for _ in range(self._number):
+            assert self._expected.acquire(timeout=30)
 
 
-def test_many_first_requests_cause_one_fetch() -> None:
+def test_many_first_requests_cause_one_fetch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paypal_certificates, "_TIMEOUT", 30.0)
     asked: list[str] = []
-    barrier = threading.Barrier(8)
     results: list[bytes | None] = []
+    table = Asked(9)  # eight of the threads, and the second look of the one that fetches
 
     def get(url: str) -> bytes:
         asked.append(url)
+        table.wait()
         return b"pem"
 
     certificates = Certificates(get)
-
-    def ask() -> None:
-        barrier.wait(30)
-        results.append(certificates(URL))
-
-    threads = [threading.Thread(target=ask) for _ in range(8)]
+    certificates._kept = table
+    threads = [threading.Thread(target=lambda: results.append(certificates(URL))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

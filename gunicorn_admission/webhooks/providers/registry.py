@@ -14,9 +14,8 @@ It cannot replace a sender that is built in.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import entry_points
 from typing import Final
 
 from gunicorn_admission.errors import ConfigError
@@ -50,13 +49,9 @@ _BUILT_IN: Final = {
 }
 
 
-def _installed() -> Iterator[EntryPoint]:
-    return (point for point in entry_points(group=ENTRY_POINTS) if point.name not in _BUILT_IN)
-
-
 def provider_names() -> tuple[str, ...]:
     """Return the names of all senders, built in and installed, in order."""
-    return tuple(sorted({*_BUILT_IN, *(point.name for point in _installed())}))
+    return tuple(sorted({*_BUILT_IN, *entry_points(group=ENTRY_POINTS).names}))
 
 
 def provider_class(name: str) -> type[Provider]:
@@ -73,12 +68,12 @@ def provider_class(name: str) -> type[Provider]:
         module = import_module(f"gunicorn_admission.webhooks.providers.{name}")
         found: object = getattr(module, _BUILT_IN[name])
     else:
-        point = next((point for point in _installed() if point.name == name), None)
-        if point is None:
+        points = entry_points(group=ENTRY_POINTS, name=name)
+        if not points:
             raise ConfigError(
                 "provider", name, "a known sender", did_you_mean(name, provider_names())
             )
-        found = point.load()
+        found = next(iter(points)).load()
     if not (isinstance(found, type) and issubclass(found, Provider)):
         raise ConfigError(
             "provider",

@@ -14,8 +14,6 @@ __all__ = ["check_fresh", "from_iso", "from_milliseconds", "from_seconds"]
 # Digits of today's milliseconds and a few to spare. int() alone takes '1_0' and Arabic digits.
 _DIGITS: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
 _LONGEST_ISO: Final = 40
-# Square and PayPal write nanoseconds; datetime reads six digits.
-_FRACTION: Final = re.compile(r"(\.[0-9]{6})[0-9]+", re.ASCII)
 
 
 def from_seconds(text: str) -> float | None:
@@ -30,10 +28,10 @@ def from_milliseconds(text: str) -> float | None:
 
 def from_iso(text: str | None) -> float | None:
     """Return seconds since the epoch from ISO 8601, in UTC where no zone is given, or ``None``."""
-    if text is None or len(text) > _LONGEST_ISO or not text.isascii():
+    if text is None or len(text) > _LONGEST_ISO:
         return None
     try:
-        when = datetime.fromisoformat(_FRACTION.sub(r"\1", text))
+        when = datetime.fromisoformat(text)
         if when.tzinfo is None:
             when = when.replace(tzinfo=UTC)
         return when.timestamp()

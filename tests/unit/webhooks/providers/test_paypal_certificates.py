@@ -61,6 +61,22 @@ def test_fetches_a_certificate_once() -> None:
     assert source.asked == [BASE + "A"]
 
 
+class Untouched:
+    """A lock that must not be used."""
+
+    def acquire(self, *_: object, **__: object) -> bool:
+        raise AssertionError("waits for a fetch")
+
+    release = acquire
+
+
+def test_what_is_known_does_not_wait_for_a_fetch() -> None:
+    certificates = Certificates(Source(A=b"pem"))
+    certificates(BASE + "A")
+    certificates._fetching = Untouched()  # type: ignore[assignment]
+    assert certificates(BASE + "A") == b"pem"
+
+
 def test_asks_again_a_minute_after_a_failure() -> None:
     clock, source = FakeClock(), Source()
     certificates = Certificates(source, clock=lambda: clock() / 1e9)

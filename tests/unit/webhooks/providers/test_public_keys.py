@@ -84,6 +84,30 @@ class TestPublicKeys:
         pem = "\n".join(["-----BEGIN PUBLIC KEY-----", *lines, "-----END PUBLIC KEY-----"])
         assert good(verify("sendgrid", senders.sendgrid(b"[]", key.private, AT), pem))
 
+    def test_key_of_another_curve(self) -> None:
+        from cryptography.hazmat.primitives import serialization
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        public = ec.derive_private_key(7, ec.SECP384R1()).public_key()
+        value = public.public_bytes(
+            serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+        )
+        with pytest.raises(ConfigError, match="ECDSA P-256 public key"):
+            load_provider("sendgrid").check_secret(Secret(base64.b64encode(value).decode()))
+
+    def test_signature_has_one_spelling(self) -> None:
+        key = senders.ed25519_keys()[0]
+        sent = senders.standard_public(b"{}", key.private, AT)
+        text = sent.headers["webhook-signature"]
+        assert text.endswith("==")
+        after = chr(ord(text[-3]) + 1)  # changes only bits that the last character does not need
+        other = text[:-3] + after + "=="
+        assert base64.b64decode(other[4:]) == base64.b64decode(text[4:])
+        outcome = verify(
+            "standard_webhooks", changed(sent, {"webhook-signature": other}), key.secret
+        )
+        assert outcome == Refused(reason=Reason.WRONG_SIGNATURE)
+
     @pytest.mark.parametrize("value", ["no base64", "AAAA", senders.ed25519_keys()[0].secret[5:]])
     def test_key_of_another_kind(self, value: str) -> None:
         with pytest.raises(ConfigError, match="ECDSA P-256 public key") as caught:

@@ -50,7 +50,7 @@ def test_unknown_name_gets_the_nearest() -> None:
 
 def install(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     points = EntryPoints([EntryPoint(name, value, registry.ENTRY_POINTS)])
-    monkeypatch.setattr(registry, "entry_points", lambda group: points.select(group=group))
+    monkeypatch.setattr(registry, "entry_points", points.select)
 
 
 def test_other_packages_add_senders(monkeypatch: pytest.MonkeyPatch) -> None:

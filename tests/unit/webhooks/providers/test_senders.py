@@ -90,6 +90,12 @@ class TestSlack:
         assert outcome.challenge is None
         assert len(outcome.items) == 1
 
+    def test_another_kind_of_request_is_no_challenge(self) -> None:
+        body = to_json({"type": "event_callback", "challenge": self.CHALLENGE})
+        outcome = good(verify("slack", senders.slack(body, KEY, AT)))
+        assert outcome.challenge is None
+        assert len(outcome.items) == 1
+
     def test_event(self) -> None:
         body = to_json(
             {"type": "event_callback", "event_id": "Ev9", "event": {"type": "app_mention"}}

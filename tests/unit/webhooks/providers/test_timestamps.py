@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from gunicorn_admission.webhooks.providers.facts import Tolerance
@@ -47,6 +49,14 @@ def test_iso_8601(text: str, seconds: float) -> None:
 )
 def test_what_is_no_iso_8601(text: str | None) -> None:
     assert from_iso(text) is None
+
+
+def test_without_a_zone_it_is_utc_wherever_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "America/New_York")
+        time.tzset()
+        assert from_iso("2022-07-13T20:30:59") == 1657744259.0
+    time.tzset()
 
 
 def test_ages_at_the_edges_of_the_calendar() -> None:

@@ -56,6 +56,11 @@ class TestTwilio:
         sent = changed(senders.twilio(self.FORM, KEY, AT), {header: "key=1,algorithm=HMAC_MD5"})
         assert verify("twilio", sent) == Refused(reason=Reason.UNSUPPORTED_ALGORITHM, header=header)
 
+    def test_blanks_in_the_list_of_settings(self) -> None:
+        header = "X-Twilio-Webhooks-Signature-Settings"
+        sent = senders.twilio_json(b"[]", KEY, AT)
+        assert good(verify("twilio", changed(sent, {header: "key=1, algorithm = HMAC_SHA256 "})))
+
     def test_algorithm_that_is_not_named_is_the_old_one(self) -> None:
         header = "X-Twilio-Webhooks-Signature-Settings"
         for settings in ("", "key=1", "key=1,algorithm=HMAC_SHA1"):
