@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gunicorn_admission.core.policy import PartitionPolicy
+from gunicorn_admission.core.policy import SECOND, PartitionPolicy
 
 if TYPE_CHECKING:
     from gunicorn_admission.core.ticket import Ticket
@@ -32,6 +32,7 @@ class Partition:
         stalled: It hangs: only probes are let through.
         revived_ns: When a probe last ended a stall.
         next_probe_ns: Earliest time of the next probe.
+        probe_wait_ns: Time from that one to the one after it.
         refused_in_a_row: Refusals since the last grant.
     """
 
@@ -45,6 +46,7 @@ class Partition:
         "name",
         "next_probe_ns",
         "policy",
+        "probe_wait_ns",
         "quiet_since_ns",
         "refused_in_a_row",
         "revived_ns",
@@ -75,6 +77,7 @@ class Partition:
         self.stalled = False
         self.revived_ns = 0
         self.next_probe_ns = 0
+        self.probe_wait_ns = SECOND
         self.refused_in_a_row = 0
 
     def oldest_age_ns(self, now_ns: int) -> int:

@@ -3,7 +3,7 @@ Calls that never end teach a limiter nothing, so their age has to.
 
 Two stages for each class. *Frozen*: it was busy and silent for so long that chance is no
 explanation, so it may hold what it holds and no more. *Stalled*: its oldest requests are
-far past their usual time; all of its arrivals are refused but for a probe a second, and
+far past their usual time; all of its arrivals are refused but for a probe now and then, and
 the first request that comes back in good time ends it.
 
 With n requests in flight and a mean service time m, the gap between completions is about
@@ -21,9 +21,10 @@ from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import MILLISECOND, SECOND, Policy
 from gunicorn_admission.core.shares import Shares
 
-__all__ = ["PROBE_INTERVAL_NS", "SHORTEST_SILENCE_NS", "Stalls"]
+__all__ = ["PROBE_INTERVAL_NS", "PROBE_LONGEST_NS", "SHORTEST_SILENCE_NS", "Stalls"]
 
 PROBE_INTERVAL_NS = SECOND
+PROBE_LONGEST_NS = 8 * SECOND
 _SILENCE = 20
 _FADING = 6  # by 1/2**6 in each review, and so to a half in about 20 s
 SHORTEST_SILENCE_NS = 50 * MILLISECOND
@@ -105,7 +106,10 @@ class Stalls:
         """Whether one request of a stalled class is let through now, to look."""
         if now_ns < partition.next_probe_ns or partition.inflight >= partition.cap:
             return False
-        partition.next_probe_ns = now_ns + PROBE_INTERVAL_NS
+        partition.next_probe_ns = now_ns + partition.probe_wait_ns
+        if partition.stalled:
+            # A probe that hangs too holds a thread that the others need.
+            partition.probe_wait_ns = min(2 * partition.probe_wait_ns, PROBE_LONGEST_NS)
         return True
 
     def thaw(self, partition: Partition, age_ns: int, now_ns: int) -> bool:
@@ -121,6 +125,7 @@ class Stalls:
                 return False
             partition.stalled = False
             partition.revived_ns = now_ns
+            partition.probe_wait_ns = PROBE_INTERVAL_NS
         partition.frozen_at_ns = 0
         partition.room = partition.cap
         return True

@@ -43,7 +43,7 @@ class Reason(enum.Enum):
     EXPIRED = "expired"  # waited as long as it may
     DEADLINE = "deadline"  # could not finish before the sender gives up
     ABANDONED = "abandoned"  # the client left while it waited; nobody sees the answer
-    STALLED = "stalled"  # its class hangs; one probe a second is let through
+    STALLED = "stalled"  # its class hangs; only a probe now and then is let through
     PAUSED = "paused"
     STOPPING = "stopping"  # the worker is shutting down
 

@@ -262,11 +262,14 @@ def test_the_hard_bound_holds_however_many_hang() -> None:
 # -- stalled: the oldest are far past their usual time -----------------------------------
 
 
-def test_a_stalled_class_is_refused_but_for_a_probe_a_second() -> None:
+def test_a_stalled_class_is_refused_but_for_a_probe_now_and_then() -> None:
+    """Each waits twice as long as the one before, since those that hang hold threads."""
     driver = usual()
     hang(driver)
-    for _ in range(3):
-        driver.advance(PROBE_INTERVAL_NS / MS)
+    for wait_ns in (PROBE_INTERVAL_NS, PROBE_INTERVAL_NS, 2 * PROBE_INTERVAL_NS):
+        driver.advance(wait_ns / MS - 1, step=100)
+        assert driver.reasons(driver.arrive()) == [Reason.STALLED]
+        driver.advance(1)
         probe, other, high = driver.arrive(), driver.arrive(), driver.arrive(HIGH)
         assert probe.state is State.GRANTED
         assert driver.reasons(other, high) == [Reason.STALLED] * 2
