@@ -19,7 +19,6 @@ from gunicorn_admission.webhooks.providers.facts import (
     Retries,
     Tolerance,
 )
-from gunicorn_admission.webhooks.providers.outcome import Reason, Refusal
 from gunicorn_admission.webhooks.providers.payload import (
     Json,
     as_id,
@@ -28,6 +27,7 @@ from gunicorn_admission.webhooks.providers.payload import (
     as_text,
 )
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
+from gunicorn_admission.webhooks.providers.signatures import signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_milliseconds
 
 __all__ = ["HubSpot"]
@@ -78,16 +78,13 @@ class HubSpot(Provider):
     def claim(self, request: Request) -> Claim:
         """Read ``X-HubSpot-Signature-v3`` and its timestamp; the method is always POST."""
         signature = request.headers.require("X-HubSpot-Signature-v3").encode()
-        text = request.headers.require(_TIMESTAMP)
-        timestamp = from_milliseconds(text)
-        if timestamp is None:
-            raise Refusal(Reason.MALFORMED_HEADER, _TIMESTAMP)
+        sent, timestamp = signed_time(request, _TIMESTAMP, from_milliseconds)
         url = request.public_url()
         decoded = _DECODED.sub(lambda found: unquote(found.group()), url)
         return Claim(
             signatures=(signature,),
             messages=tuple(
-                (b"POST", one.encode(errors="surrogatepass"), request.body, text.encode())
+                (b"POST", one.encode(errors="surrogatepass"), request.body, sent)
                 for one in dict.fromkeys((decoded, url))
             ),
             timestamp=timestamp,

@@ -33,6 +33,7 @@ from gunicorn_admission.webhooks.providers.paypal_certificates import (
 )
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
 from gunicorn_admission.webhooks.providers.secret import Secret
+from gunicorn_admission.webhooks.providers.signatures import signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_iso
 
 __all__ = ["PayPal"]
@@ -105,10 +106,7 @@ class PayPal(Provider):
         nonce = headers.find_id(_ID)
         if nonce is None:
             raise Refusal(Reason.MISSING_HEADER, _ID)
-        text = headers.require(_TIME)
-        timestamp = from_iso(text)
-        if timestamp is None:
-            raise Refusal(Reason.MALFORMED_HEADER, _TIME)
+        sent, timestamp = signed_time(request, _TIME, from_iso)
         if headers.require(_ALGORITHM) != "SHA256withRSA":
             raise Refusal(Reason.UNSUPPORTED_ALGORITHM, _ALGORITHM)
         url = headers.require(_CERTIFICATE)
@@ -120,7 +118,7 @@ class PayPal(Provider):
         checksum = str(zlib.crc32(request.body))
         return _Claim(
             signatures=(signature,),
-            messages=((nonce.encode(), text.encode(), checksum.encode()),),
+            messages=((nonce.encode(), sent, checksum.encode()),),
             timestamp=timestamp,
             certificate=certificate,
         )

@@ -23,7 +23,6 @@ from gunicorn_admission.webhooks.providers.facts import (
     Retries,
     Tolerance,
 )
-from gunicorn_admission.webhooks.providers.outcome import Reason, Refusal
 from gunicorn_admission.webhooks.providers.payload import (
     Json,
     as_id,
@@ -33,6 +32,7 @@ from gunicorn_admission.webhooks.providers.payload import (
 )
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
 from gunicorn_admission.webhooks.providers.secret import Secret
+from gunicorn_admission.webhooks.providers.signatures import signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_seconds
 
 __all__ = ["SendGrid"]
@@ -78,13 +78,10 @@ class SendGrid(Provider):
     def claim(self, request: Request) -> Claim:
         """Read signature and timestamp."""
         signature = request.headers.require(_SIGNATURE).encode()
-        text = request.headers.require(_TIMESTAMP)
-        timestamp = from_seconds(text)
-        if timestamp is None:
-            raise Refusal(Reason.MALFORMED_HEADER, _TIMESTAMP)
+        sent, timestamp = signed_time(request, _TIMESTAMP, from_seconds)
         return Claim(
             signatures=(signature,),
-            messages=((text.encode(), request.body),),
+            messages=((sent, request.body),),
             timestamp=timestamp,
         )
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gunicorn_admission.webhooks.providers.outcome import Reason, Refusal
 from gunicorn_admission.webhooks.providers.provider import Claim, Request
 from gunicorn_admission.webhooks.providers.timestamps import from_seconds
 
-__all__ = ["prefixed", "timed_list"]
+__all__ = ["prefixed", "signed_time", "timed_list"]
 
 
 def prefixed(request: Request, header: str, prefix: str) -> bytes:
@@ -20,6 +22,27 @@ def prefixed(request: Request, header: str, prefix: str) -> bytes:
     if not value.startswith(prefix):
         raise Refusal(Reason.MALFORMED_HEADER, header)
     return value[len(prefix) :].encode()
+
+
+def signed_time(
+    request: Request, header: str, read: Callable[[str], float | None]
+) -> tuple[bytes, float]:
+    """
+    Return the time of signing in a header of its own: as it was signed, and in seconds.
+
+    Args:
+        request: Has the header.
+        header: Name of the header.
+        read: From its text to seconds since the epoch, or ``None`` where it is no time.
+
+    Raises:
+        Refusal: The header is absent, unusable or no such time.
+    """
+    text = request.headers.require(header)
+    timestamp = read(text)
+    if timestamp is None:
+        raise Refusal(Reason.MALFORMED_HEADER, header)
+    return text.encode(), timestamp
 
 
 def timed_list(

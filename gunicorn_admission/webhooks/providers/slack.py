@@ -16,10 +16,9 @@ from gunicorn_admission.webhooks.providers.facts import (
     Retries,
     Tolerance,
 )
-from gunicorn_admission.webhooks.providers.outcome import Reason, Refusal
 from gunicorn_admission.webhooks.providers.payload import as_id, as_object, as_text
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
-from gunicorn_admission.webhooks.providers.signatures import prefixed
+from gunicorn_admission.webhooks.providers.signatures import prefixed, signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_seconds
 
 __all__ = ["Slack"]
@@ -63,13 +62,10 @@ class Slack(Provider):
     def claim(self, request: Request) -> Claim:
         """Read ``X-Slack-Signature`` and its timestamp."""
         signature = prefixed(request, "X-Slack-Signature", "v0=")
-        text = request.headers.require(_TIMESTAMP)
-        timestamp = from_seconds(text)
-        if timestamp is None:
-            raise Refusal(Reason.MALFORMED_HEADER, _TIMESTAMP)
+        sent, timestamp = signed_time(request, _TIMESTAMP, from_seconds)
         return Claim(
             signatures=(signature,),
-            messages=((b"v0:", text.encode(), b":", request.body),),
+            messages=((b"v0:", sent, b":", request.body),),
             timestamp=timestamp,
         )
 

@@ -29,6 +29,7 @@ from gunicorn_admission.webhooks.providers.outcome import IdSource, Reason, Refu
 from gunicorn_admission.webhooks.providers.payload import as_object, as_text
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
 from gunicorn_admission.webhooks.providers.secret import Secret, bad_secret
+from gunicorn_admission.webhooks.providers.signatures import signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_seconds
 
 __all__ = ["StandardWebhooks", "only", "read_claim", "read_key"]
@@ -73,10 +74,7 @@ def read_claim(request: Request, family: str) -> Claim:
     event_id = request.headers.find_id(names[0])
     if event_id is None:
         raise Refusal(Reason.MISSING_HEADER, names[0])
-    text = request.headers.require(names[1])
-    timestamp = from_seconds(text)
-    if timestamp is None:
-        raise Refusal(Reason.MALFORMED_HEADER, names[1])
+    sent, timestamp = signed_time(request, names[1], from_seconds)
     signatures = request.headers.require(names[2]).split(" ")
     if len(signatures) > _MOST_SIGNATURES:
         raise Refusal(Reason.HEADER_TOO_LONG, names[2])
@@ -84,7 +82,7 @@ def read_claim(request: Request, family: str) -> Claim:
         raise Refusal(Reason.MALFORMED_HEADER, names[2])
     return Claim(
         signatures=tuple(signature.encode() for signature in signatures),
-        messages=((event_id.encode(), b".", text.encode(), b".", request.body),),
+        messages=((event_id.encode(), b".", sent, b".", request.body),),
         timestamp=timestamp,
     )
 

@@ -18,9 +18,10 @@ from gunicorn_admission.webhooks.providers.facts import (
     Retries,
     Tolerance,
 )
-from gunicorn_admission.webhooks.providers.outcome import IdSource, Reason, Refusal
+from gunicorn_admission.webhooks.providers.outcome import IdSource
 from gunicorn_admission.webhooks.providers.payload import as_id, as_object, as_text
 from gunicorn_admission.webhooks.providers.provider import Claim, Description, Provider, Request
+from gunicorn_admission.webhooks.providers.signatures import signed_time
 from gunicorn_admission.webhooks.providers.timestamps import from_iso
 
 __all__ = ["Zendesk"]
@@ -63,13 +64,10 @@ class Zendesk(Provider):
     def claim(self, request: Request) -> Claim:
         """Read ``X-Zendesk-Webhook-Signature`` and its timestamp, which is ISO 8601."""
         signature = request.headers.require("X-Zendesk-Webhook-Signature").encode()
-        text = request.headers.require(_TIMESTAMP)
-        timestamp = from_iso(text)
-        if timestamp is None:
-            raise Refusal(Reason.MALFORMED_HEADER, _TIMESTAMP)
+        sent, timestamp = signed_time(request, _TIMESTAMP, from_iso)
         return Claim(
             signatures=(signature,),
-            messages=((text.encode(), request.body),),
+            messages=((sent, request.body),),
             timestamp=timestamp,
         )
 
