@@ -20,13 +20,13 @@ from gunicorn_admission.classify import Classifier
 from gunicorn_admission.classify.announce import give
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.limiter import Limiter
-from gunicorn_admission.limiter.build import limit_factory
-from gunicorn_admission.observe import LogObserver, Reporter, choose_sink
+from gunicorn_admission.limiter.serving import limiter_for
+from gunicorn_admission.observe import Reporter
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.settings.rules import RouteRule
 from gunicorn_admission.wsgi import Gate
 
-__all__ = ["AppGate", "WSGIApp", "note_complete", "open_gate", "start_reporting"]
+__all__ = ["AppGate", "WSGIApp", "note_complete", "open_gate"]
 
 WSGIApp = Callable[..., Iterable[bytes]]
 
@@ -140,29 +140,14 @@ def open_gate(
         if app.debug or app.testing:
             raise error
         _log.error("admission: %s; the rule is left out", error)
-    limiter = Limiter(
-        policy=resolved.policy,
-        limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
-        partitions=classifier.policies.values(),
-    )
+    limiter = limiter_for(resolved, classifier.policies.values())
     _log.info(
         "admission: gate in %r, limit %s of %d threads%s, queue %d, %s",
         app.name,
-        resolved.algorithm if resolved.fixed_limit is None else resolved.fixed_limit,
+        resolved.limit,
         threads,
         "" if settings.threads else " (assumed; ADMISSION_THREADS tells)",
         resolved.policy.max_queue,
         resolved.policy.mode.value,
     )
     return AppGate(app, wsgi_app, limiter, classifier, settings)
-
-
-def start_reporting(gate: AppGate) -> None:
-    """Let the log and statsd know what the gate does; a thread of its own tells them."""
-    settings, limiter = gate.settings, gate.limiter
-    sinks = [LogObserver(settings.log_interval), choose_sink(None, settings)]
-    gate.reporter = Reporter(
-        limiter.statistics, [sink for sink in sinks if sink is not None], settings.statsd_interval
-    )
-    limiter.observe(gate.reporter)
-    gate.reporter.start()

@@ -16,13 +16,14 @@ from attrs import evolve
 from flask import Flask, Response, request
 
 from flask_ext.config import OWN
-from flask_ext.gate import AppGate, WSGIApp, note_complete, open_gate, start_reporting
+from flask_ext.gate import AppGate, WSGIApp, note_complete, open_gate
 from flask_ext.url_patterns import below
 from flask_ext.walk import Walk, walk
 from gunicorn_admission.classify.announce import announce
 from gunicorn_admission.core.types import Priority
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.observe import start_reporting
 from gunicorn_admission.settings import RouteRule, Settings, Source
 from gunicorn_admission.settings.partitions import ALL
 from gunicorn_admission.wsgi import Gate
@@ -91,7 +92,9 @@ class Guard:
         """Return what settings and views say now, for a gate in front of the application."""
         own = [evolve(r, pattern=below(self.mount, r.pattern)) for r in self.settings.rules]
         self._walk = walk(self.app, self.mount)
-        return [*own, *(rule for rule in self._walk.rules if not _is_said(rule, own))]
+        # Settings have the last word, as far as they say something.
+        said = self._walk.rules
+        return [*own, *(rule for rule in said if not any(one.covers(rule) for one in own))]
 
     def limiter(self) -> Limiter | None:
         """Return who decides in this process; ``None`` before the first request and when off."""
@@ -130,7 +133,7 @@ class Guard:
         if isinstance(gate, str):
             return self._off(gate, False)
         if gate is made and not self.app.testing:
-            start_reporting(gate)
+            gate.reporter = start_reporting(gate.limiter, gate.settings)
         return gate
 
     def _off(self, why: str, quiet: bool) -> str:
@@ -183,12 +186,3 @@ class Guard:
         if isinstance(environ.get(_GATE), AppGate):
             note_complete(environ, response)
         return response
-
-
-def _is_said(rule: RouteRule, own: Iterable[RouteRule]) -> bool:
-    """Whether settings speak about all that a view's rule is about; they have the last word."""
-    return any(
-        one.pattern == rule.pattern
-        and (one.methods is None or (rule.methods is not None and rule.methods <= one.methods))
-        for one in own
-    )

@@ -24,8 +24,8 @@ from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, Reason, State
 from gunicorn_admission.exchange import Exchange, TimedInput
 from gunicorn_admission.limiter import Limiter
-from gunicorn_admission.limiter.build import limit_factory
-from gunicorn_admission.observe import LogObserver, Reporter, Sink, choose_sink
+from gunicorn_admission.limiter.serving import limiter_for
+from gunicorn_admission.observe import start_reporting
 from gunicorn_admission.settings import Settings, load
 
 __all__ = ["AdmissionMiddleware", "Gate"]
@@ -191,11 +191,7 @@ class AdmissionMiddleware(Gate):
         resolved = loaded.derive(loaded.threads or DEFAULT_THREADS, waiting_holds_thread=True)
         if resolved.off_reason is not None:
             _log.warning("admission: off: %s", resolved.off_reason)
-        limiter = Limiter(
-            policy=resolved.policy,
-            limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
-            partitions=resolved.partitions,
-        )
+        limiter = limiter_for(resolved)
         super().__init__(app, limiter, Classifier(loaded), loaded)
         subscribe(self.classifier, limiter)
         self._reports_in: int | None = None
@@ -205,17 +201,7 @@ class AdmissionMiddleware(Gate):
     ) -> Iterable[bytes]:
         """Admit, wait or refuse, then run the application."""
         if self._reports_in != os.getpid():
+            # At the first request of a process: threads do not survive a fork.
             self._reports_in = os.getpid()
-            self._report()
+            start_reporting(self.limiter, self.settings)
         return super().__call__(environ, start_response)
-
-    def _report(self) -> None:
-        """Start to report, at the first request of a process: threads do not survive a fork."""
-        settings = self.settings
-        sinks: list[Sink] = [LogObserver(settings.log_interval)]
-        statsd = choose_sink(None, settings)
-        if statsd is not None:
-            sinks.append(statsd)
-        reporter = Reporter(self.limiter.statistics, sinks, settings.statsd_interval)
-        self.limiter.observe(reporter)
-        reporter.start()

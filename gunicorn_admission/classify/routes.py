@@ -159,7 +159,7 @@ class Classifier:
     def _compile(self, added: tuple[RouteRule, ...]) -> _Compiled:
         own = self._settings.rules
         # Ours come first: between equally specific patterns the earlier rule decides.
-        rules = (*own, *(rule for rule in added if not any(_covers(one, rule) for one in own)))
+        rules = (*own, *(rule for rule in added if not any(one.covers(rule) for one in own)))
         policies = form_classes(self._settings, rules)
         divided = self._settings.partition_by != "none"
         entries = [(rule, _of_rule(rule, policies, divided)) for rule in rules]
@@ -214,12 +214,6 @@ class Classifier:
                 self._learned.add(name)
                 compiled.endpoints[name] = _of_name(name, compiled.policies)
             return compiled.endpoints[name]
-
-
-def _covers(own: RouteRule, added: RouteRule) -> bool:
-    return own.pattern == added.pattern and (
-        own.methods is None or (added.methods is not None and added.methods <= own.methods)
-    )
 
 
 def _of_rule(

@@ -81,9 +81,8 @@ def _derived(settings: Settings, sources: Mapping[str, Source], threads: int) ->
     except ConfigError as error:
         raise locate(error, sources) from None
     policy = resolved.policy
-    limit = resolved.algorithm if resolved.fixed_limit is None else str(resolved.fixed_limit)
     return {
-        "limit": limit,
+        "limit": str(resolved.limit),
         "min_limit": str(policy.min_limit),
         "max_limit": str(policy.max_limit),
         "max_queue": str(policy.max_queue),

@@ -18,8 +18,8 @@ from gunicorn_admission.gthread.gate import ThreadGate, WorkerGate
 from gunicorn_admission.gthread.quiet import quiet_stalled_senders
 from gunicorn_admission.gthread.turns import ShortTurns
 from gunicorn_admission.limiter import Limiter
-from gunicorn_admission.limiter.build import limit_factory
-from gunicorn_admission.observe import LogObserver, Reporter, choose_sink, use_gunicorn_logger
+from gunicorn_admission.limiter.serving import limiter_for
+from gunicorn_admission.observe import Reporter, start_reporting, use_gunicorn_logger
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.settings.derive import Resolved
 
@@ -136,11 +136,7 @@ def _classifier(settings: Settings) -> Classifier:
 
 
 def _limiter(worker: Any, resolved: Resolved) -> Limiter:
-    limiter = Limiter(
-        policy=resolved.policy,
-        limit=limit_factory(resolved.algorithm, resolved.fixed_limit, resolved.policy),
-        partitions=resolved.partitions,
-    )
+    limiter = limiter_for(resolved)
 
     def look_for_stop() -> None:
         # A worker that stops answers whom it keeps waiting rather than let them hang.
@@ -152,16 +148,8 @@ def _limiter(worker: Any, resolved: Resolved) -> Limiter:
 
 
 def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
-    log = LogObserver(settings.log_interval)
-    sinks: list[Any] = [log]
-    sink = choose_sink(worker.log, settings, cfg=worker.cfg, worker=_slot(worker))
-    if sink is not None:
-        sinks.append(sink)
-    reporter = Reporter(limiter.statistics, sinks, settings.statsd_interval)
     limiter.observe(ShortTurns())
-    limiter.observe(reporter)
-    reporter.start()
-    return reporter
+    return start_reporting(limiter, settings, worker.log, cfg=worker.cfg, worker=_slot(worker))
 
 
 def _slot(worker: Any) -> int | None:
@@ -182,7 +170,7 @@ def _announce(mode: str, resolved: Resolved, why: str) -> None:
     _log.info(
         "admission: %s, limit %s of %d threads (from %d to %d), queue %d, %s%s",
         mode,
-        resolved.algorithm if resolved.fixed_limit is None else resolved.fixed_limit,
+        resolved.limit,
         resolved.threads,
         policy.min_limit,
         policy.max_limit,

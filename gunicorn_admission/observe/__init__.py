@@ -13,6 +13,7 @@ from gunicorn_admission.observe.log import LogObserver, use_gunicorn_logger
 from gunicorn_admission.observe.names import METRICS
 from gunicorn_admission.observe.report import Report, Sink
 from gunicorn_admission.observe.reporter import Reporter
+from gunicorn_admission.observe.start import start_reporting
 from gunicorn_admission.observe.statsd import StatsdSink
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "Sink",
     "StatsdSink",
     "choose_sink",
+    "start_reporting",
     "use_gunicorn_logger",
 ]

@@ -48,6 +48,11 @@ class Resolved:
     spare: int
     off_reason: str | None = None
 
+    @property
+    def limit(self) -> str | int:
+        """As the setting says it: the algorithm, or the number that is held."""
+        return self.algorithm if self.fixed_limit is None else self.fixed_limit
+
 
 def derive(settings: Settings, threads: int, waiting_holds_thread: bool) -> Resolved:
     """

@@ -57,6 +57,12 @@ class RouteRule:
         """The given name, else the pattern as it was written."""
         return self.name or self.pattern.text
 
+    def covers(self, other: RouteRule) -> bool:
+        """Tell whether this speaks about all that a rule for the same pattern is about."""
+        return self.pattern == other.pattern and (
+            self.methods is None or (other.methods is not None and other.methods <= self.methods)
+        )
+
     def shares_requests_with(self, other: RouteRule) -> bool:
         """Tell whether neither decides over the other for some request."""
         one, two = self.methods, other.methods

@@ -1,0 +1,43 @@
+"""Reporting on a limiter to the log and, where one is named, to a statsd server."""
+
+from __future__ import annotations
+
+from gunicorn_admission.limiter import Limiter
+from gunicorn_admission.observe.choose import choose_sink
+from gunicorn_admission.observe.log import LogObserver
+from gunicorn_admission.observe.report import Sink
+from gunicorn_admission.observe.reporter import Reporter
+from gunicorn_admission.settings import Settings
+
+__all__ = ["start_reporting"]
+
+
+def start_reporting(
+    limiter: Limiter,
+    settings: Settings,
+    worker_log: object = None,
+    *,
+    cfg: object | None = None,
+    worker: int | None = None,
+) -> Reporter:
+    """
+    Let the log and statsd know what a limiter does; a thread of its own tells them.
+
+    Call it in the process that serves: threads do not survive a fork.
+
+    Args:
+        limiter: Is observed.
+        settings: Intervals, and the statsd server.
+        worker_log, cfg, worker: See :func:`~gunicorn_admission.observe.choose.choose_sink`.
+
+    Raises:
+        ConfigError: When ``statsd_host`` in ``settings`` is no address.
+    """
+    sinks: list[Sink] = [LogObserver(settings.log_interval)]
+    statsd = choose_sink(worker_log, settings, cfg=cfg, worker=worker)
+    if statsd is not None:
+        sinks.append(statsd)
+    reporter = Reporter(limiter.statistics, sinks, settings.statsd_interval)
+    limiter.observe(reporter)
+    reporter.start()
+    return reporter
