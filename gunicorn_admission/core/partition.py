@@ -9,7 +9,9 @@ from gunicorn_admission.core.policy import SECOND, PartitionPolicy
 if TYPE_CHECKING:
     from gunicorn_admission.core.ticket import Ticket
 
-__all__ = ["Partition"]
+__all__ = ["PROBE_INTERVAL_NS", "Partition"]
+
+PROBE_INTERVAL_NS = SECOND
 
 
 class Partition:
@@ -77,7 +79,7 @@ class Partition:
         self.stalled = False
         self.revived_ns = 0
         self.next_probe_ns = 0
-        self.probe_wait_ns = SECOND
+        self.probe_wait_ns = PROBE_INTERVAL_NS
         self.refused_in_a_row = 0
 
     def oldest_age_ns(self, now_ns: int) -> int:

@@ -17,13 +17,12 @@ again would be judged by what it lost: threads may stay stuck for ever.
 
 from __future__ import annotations
 
-from gunicorn_admission.core.partition import Partition
+from gunicorn_admission.core.partition import PROBE_INTERVAL_NS, Partition
 from gunicorn_admission.core.policy import MILLISECOND, SECOND, Policy
 from gunicorn_admission.core.shares import Shares
 
 __all__ = ["PROBE_INTERVAL_NS", "PROBE_LONGEST_NS", "SHORTEST_SILENCE_NS", "Stalls"]
 
-PROBE_INTERVAL_NS = SECOND
 PROBE_LONGEST_NS = 8 * SECOND
 _SILENCE = 20
 _FADING = 6  # by 1/2**6 in each review, and so to a half in about 20 s

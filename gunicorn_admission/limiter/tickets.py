@@ -28,11 +28,9 @@ from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, State
 from gunicorn_admission.limiter.observer import Observer, Observers
 from gunicorn_admission.limiter.watchdog import Watchdog
+from gunicorn_admission.settings.partitions import ALL
 
-__all__ = ["ALL", "TicketLimiter"]
-
-#: The class of callers that name none.
-ALL = "(all)"
+__all__ = ["TicketLimiter"]
 
 _log = logging.getLogger("gunicorn_admission")
 _WAITING, _GRANTED = State.WAITING, State.GRANTED

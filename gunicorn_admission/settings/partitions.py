@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from gunicorn_admission.core.policy import PartitionPolicy
+from gunicorn_admission.core.shares import OTHER
 from gunicorn_admission.core.types import Priority
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings.durations import to_ns
@@ -19,9 +20,6 @@ ALL: Final = "(all)"
 
 DEFAULT: Final = "(default)"
 """Requests without a rule where ``partition_by = "route"``."""
-
-OTHER: Final = "(other)"
-"""Requests whose first path segment has no class of its own."""
 
 EXEMPT: Final = "(exempt)"
 """Requests that bypass admission."""

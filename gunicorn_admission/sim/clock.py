@@ -16,16 +16,12 @@ import simpy
 from simpy.events import ProcessGenerator, Timeout
 
 from gunicorn_admission.core.policy import SECOND
+from gunicorn_admission.settings.durations import to_ns
 
 __all__ = ["Clock", "ProcessGenerator", "Timeout", "to_ns"]
 
 #: Not 0, which the core takes for "never" here and there.
 _START_NS = SECOND
-
-
-def to_ns(seconds: float) -> int:
-    """Seconds in nanoseconds."""
-    return round(seconds * SECOND)
 
 
 class Clock(simpy.Environment):
