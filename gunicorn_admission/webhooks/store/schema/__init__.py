@@ -1,0 +1,33 @@
+"""
+The tables, one file for each concern: ``intake`` (sources, events), ``fanout`` (subscriptions,
+deliveries), ``gates`` (ceilings, ledger).
+
+All times are integer microseconds since the epoch (``*_at``, ``*_until``), so that they compare
+alike on every engine and no time zone is in between. All names begin with ``webhook_``, because
+the tables may stand in the application's own database, where an effect can join their
+transaction.
+"""
+
+from __future__ import annotations
+
+from gunicorn_admission.webhooks.store.schema.base import metadata
+from gunicorn_admission.webhooks.store.schema.fanout import (
+    attempts,
+    deliveries,
+    revision,
+    subscriptions,
+)
+from gunicorn_admission.webhooks.store.schema.intake import audit, events, nonces, secrets, sources
+
+__all__ = [
+    "attempts",
+    "audit",
+    "deliveries",
+    "events",
+    "metadata",
+    "nonces",
+    "revision",
+    "secrets",
+    "sources",
+    "subscriptions",
+]

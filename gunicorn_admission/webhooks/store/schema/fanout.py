@@ -1,0 +1,74 @@
+"""Subscriptions, and one row for each event that one of them is to have."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, String, Table, Text
+
+from gunicorn_admission.webhooks.store.schema.base import BIG, DOCUMENT, KEY, metadata
+
+__all__ = ["attempts", "deliveries", "revision", "subscriptions"]
+
+#: One row. Its number grows with each change of a subscription, so that a process knows when
+#: what it has in memory is old. An intake reads it in its own transaction (FOR SHARE on
+#: PostgreSQL), a change of subscriptions writes it: so no event falls between "not yet
+#: subscribed" and "already backfilled".
+revision = Table(
+    "webhook_revision",
+    metadata,
+    Column("id", Integer, CheckConstraint("id = 1", name="one_row"), primary_key=True),
+    Column("number", BIG, nullable=False),
+)
+
+#: What a consumer wants, and how.
+subscriptions = Table(
+    "webhook_subscription",
+    metadata,
+    Column("name", String(64), primary_key=True),  # of the consumer
+    Column("mode", String(8), nullable=False),  # active, shadow, paused, disabled
+    Column("filter", DOCUMENT, nullable=False),
+    Column("start_seq", BIG, nullable=False),  # the first event it may have
+    Column("retry", DOCUMENT, nullable=False),
+    Column("retention_us", BIG, nullable=False),
+    Column("lease_us", BIG, nullable=False),
+    Column("objective_us", BIG),  # recovery objective: the greatest age that is no page
+    Column("order_by", Text),  # JSON path of the key whose events are delivered in order
+    Column("created_at", BIG, nullable=False),
+    Column("mode_since", BIG, nullable=False),
+)
+
+#: State of one event at one subscription. A deferred one waits in ``pending`` for its
+#: ``visible_at``; what a ceiling decided stands in the ledger.
+deliveries = Table(
+    "webhook_delivery",
+    metadata,
+    Column("subscription", String(64), ForeignKey("webhook_subscription.name"), primary_key=True),
+    Column("seq", BIG, ForeignKey("webhook_event.seq"), primary_key=True),
+    Column("state", String(12), nullable=False),
+    Column("attempts", Integer, nullable=False, server_default="0"),
+    Column("visible_at", BIG, nullable=False),
+    Column("order_key", Text),
+    Column("lease", String(32)),  # fencing token of the attempt that holds it
+    Column("lease_until", BIG),
+    Column("last_error", Text),
+    Column("created_at", BIG, nullable=False),
+    Column("updated_at", BIG, nullable=False),
+    Index(None, "subscription", "state", "visible_at"),
+    Index(None, "subscription", "order_key", "seq"),
+)
+
+#: Each try, for operators.
+attempts = Table(
+    "webhook_attempt",
+    metadata,
+    Column("id", KEY, primary_key=True, autoincrement=True),
+    Column("subscription", String(64), nullable=False),
+    Column("seq", BIG, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("lease", String(32), nullable=False),
+    Column("started_at", BIG, nullable=False),
+    Column("ended_at", BIG),
+    Column("outcome", String(16)),
+    Column("error", Text),
+    Index(None, "subscription", "seq"),
+    sqlite_autoincrement=True,
+)
