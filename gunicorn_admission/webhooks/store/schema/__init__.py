@@ -1,6 +1,6 @@
 """
 The tables, one file for each concern: ``intake`` (sources, events), ``fanout`` (subscriptions,
-deliveries), ``gates`` (ceilings, ledger).
+deliveries), ``gates`` (ceilings, ledger), ``pages`` (what was worth waking someone for).
 
 All times are integer microseconds since the epoch (``*_at``, ``*_until``), so that they compare
 alike on every engine and no time zone is in between. All names begin with ``webhook_``, because
@@ -18,6 +18,7 @@ from gunicorn_admission.webhooks.store.schema.fanout import (
     subscriptions,
 )
 from gunicorn_admission.webhooks.store.schema.intake import audit, events, nonces, secrets, sources
+from gunicorn_admission.webhooks.store.schema.pages import notices, pages
 
 __all__ = [
     "attempts",
@@ -26,6 +27,8 @@ __all__ = [
     "events",
     "metadata",
     "nonces",
+    "notices",
+    "pages",
     "revision",
     "secrets",
     "sources",

@@ -1,0 +1,1 @@
+"""Where a page goes: one channel a file; ``choose.py`` reads them from a setting."""

@@ -1,0 +1,35 @@
+"""How a page is posted; shared by the channels that speak HTTP."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import httpx
+
+from gunicorn_admission.webhooks.pages.channels.channel import ChannelError, address
+
+__all__ = ["post_json"]
+
+_TIMEOUT = httpx.Timeout(10.0, connect=3.0)
+
+
+def post_json(url: str, document: object, headers: Mapping[str, str] | None = None) -> None:
+    """
+    Post a document; no redirect is followed, because a page belongs nowhere else.
+
+    Raises:
+        ChannelError: No 2xx came within ten seconds. The address is named, and nothing of it
+            that may be a secret.
+    """
+    try:
+        answer = httpx.post(
+            url,
+            content=json.dumps(document).encode(),
+            headers={"Content-Type": "application/json", **(headers or {})},
+            timeout=_TIMEOUT,
+        )
+    except httpx.HTTPError as error:
+        raise ChannelError(f"{address(url)}: {type(error).__name__}") from None
+    if not answer.is_success:
+        raise ChannelError(f"{address(url)}: answered {answer.status_code}")

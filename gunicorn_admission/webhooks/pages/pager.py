@@ -1,0 +1,175 @@
+"""Tells the channels what stands in the book; any number of processes may do it at once."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any, Final
+
+from sqlalchemy import Connection, and_, false, or_, select, true, update
+
+from gunicorn_admission.webhooks.pages.book import resolve_passed
+from gunicorn_admission.webhooks.pages.channels.channel import Channel, ChannelError
+from gunicorn_admission.webhooks.pages.lag import oldest_ages
+from gunicorn_admission.webhooks.pages.page import Page
+from gunicorn_admission.webhooks.pages.wording import Notice
+from gunicorn_admission.webhooks.store import Store
+from gunicorn_admission.webhooks.store.schema import notices, pages
+from gunicorn_admission.webhooks.store.statements import insert
+
+__all__ = ["Pager"]
+
+logger = logging.getLogger("gunicorn_admission.pages")
+
+_SECOND: Final = 1_000_000
+_LEASE: Final = 60 * _SECOND
+_LONGEST_PAUSE: Final = 300 * _SECOND
+_AT_ONCE: Final = 20
+
+
+class Pager:
+    """
+    Tells each channel of each page: at once when it is new and when it is over, and from time
+    to time how often it happened since.
+
+    A notice that could not be delivered is tried again, with growing pauses, for as long as the
+    page is in the book. A process that dies in the middle tells some page twice, never none.
+
+    Args:
+        store: Where the book is.
+        channels: Whom to tell; a channel that fails does not hold up another's notices for
+            longer than its own timeout.
+
+    Thread safety: ``tick`` may run in several threads and processes.
+    """
+
+    def __init__(self, store: Store, channels: Sequence[Channel]) -> None:
+        self._store = store
+        self._channels = tuple(channels)
+
+    def run(self, stop: threading.Event, *, interval: float = 2.0) -> None:
+        """Tick until told to stop, and once more then. An error of the store is logged."""
+        while True:
+            is_last = stop.wait(interval)
+            try:
+                self.tick()
+            except Exception as error:  # the store may be away; the book is not lost by it
+                logger.warning("pager: %s; tried again in %g s", type(error).__name__, interval)
+            if is_last:
+                return
+
+    def tick(self) -> int:
+        """Tell what is due. Returns how many notices were delivered."""
+        now = self._store.now()
+        self._store.write(lambda connection: resolve_passed(connection, now))
+        return sum(self._tell(channel) for channel in self._channels)
+
+    def _tell(self, channel: Channel) -> int:
+        due = self._store.write(lambda connection: _claim(connection, channel, self._store.now()))
+        delivered = 0
+        for notice in due:
+            error: str | None = None
+            try:
+                channel.send(notice)
+                delivered += 1
+            except ChannelError as failure:
+                error = str(failure)
+                logger.warning("page %s not delivered: %s", notice.page.key, error)
+            self._settle(channel, notice, error)
+        return delivered
+
+    def _settle(self, channel: Channel, notice: Notice, error: str | None) -> None:
+        now = self._store.now()
+
+        def work(connection: Connection) -> None:
+            mine = and_(notices.c.page == notice.page.key, notices.c.channel == channel.name)
+            if error is None:
+                values: dict[str, Any] = {
+                    "episode": notice.episode,
+                    "count": notice.count,
+                    "resolved": notice.resolved_at is not None,
+                    "repeat_at": now + round(channel.repeat * _SECOND),
+                    "not_before": now,
+                    "failures": 0,
+                    "last_error": None,
+                }
+            else:
+                failures = connection.execute(select(notices.c.failures).where(mine)).scalar() or 0
+                pause = min(_LONGEST_PAUSE, 5 * _SECOND << min(failures, 10))
+                values = {
+                    "not_before": now + pause,
+                    "failures": failures + 1,
+                    "last_error": error,
+                }
+            connection.execute(update(notices).where(mine).values(**values))
+
+        self._store.write(work)
+
+
+def _claim(connection: Connection, channel: Channel, now: int) -> list[Notice]:
+    goes_on = pages.c.resolved_at.is_(None)
+    refreshes = true() if channel.refreshes else false()
+    rows = connection.execute(
+        select(pages)
+        .outerjoin(notices, and_(notices.c.page == pages.c.key, notices.c.channel == channel.name))
+        .where(
+            or_(
+                notices.c.page.is_(None),
+                and_(
+                    notices.c.not_before <= now,
+                    or_(
+                        notices.c.episode != pages.c.episode,
+                        notices.c.resolved != pages.c.resolved_at.is_not(None),
+                        and_(
+                            goes_on,
+                            notices.c.repeat_at <= now,
+                            or_(refreshes, notices.c.count < pages.c.count),
+                        ),
+                    ),
+                ),
+            )
+        )
+        .order_by(pages.c.first_at)
+        .limit(_AT_ONCE)
+        .with_for_update(of=pages, skip_locked=True)
+    ).all()
+    mine = [row for row in rows if _take(connection, channel, row.key, now)]
+    if not mine:
+        return []
+    lags = oldest_ages(connection, now)
+    return [_notice(row, lags) for row in mine]
+
+
+def _take(connection: Connection, channel: Channel, key: str, now: int) -> bool:
+    """Lease one notice. What another process took since our snapshot is not ours."""
+    statement = insert(connection, notices).values(
+        page=key,
+        channel=channel.name,
+        episode=0,
+        count=0,
+        resolved=False,
+        repeat_at=now,
+        not_before=now + _LEASE,
+        failures=0,
+    )
+    taken = connection.execute(
+        statement.on_conflict_do_update(
+            index_elements=[notices.c.page, notices.c.channel],
+            set_={"not_before": now + _LEASE},
+            where=notices.c.not_before <= now,
+        ).returning(notices.c.page)
+    )
+    return taken.first() is not None
+
+
+def _notice(row: Any, lags: dict[str, float]) -> Notice:
+    return Notice(
+        page=Page.stored(row),
+        episode=row.episode,
+        count=row.count,
+        first_at=row.first_at,
+        last_at=row.last_at,
+        resolved_at=row.resolved_at,
+        lags={name: lag for name, lag in lags.items() if name != row.consumer},
+    )
