@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import (
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    String,
+    Table,
+    Text,
+    false,
+    text,
+)
 
 from gunicorn_admission.webhooks.store.schema.base import BIG, DOCUMENT, KEY, metadata
 
@@ -36,8 +48,11 @@ subscriptions = Table(
     Column("mode_since", BIG, nullable=False),
 )
 
-#: State of one event at one subscription. A deferred one waits in ``pending`` for its
-#: ``visible_at``; what a ceiling decided stands in the ledger.
+_OPEN = text("finished_at IS NULL")
+
+#: State of one event at one subscription (``fanout.states``). ``visible_at`` is when a worker may
+#: take it next: the end of its lease, of its backoff or of its deferral, and never where it waits
+#: for a person. What a ceiling decided stands in the ledger.
 deliveries = Table(
     "webhook_delivery",
     metadata,
@@ -47,13 +62,17 @@ deliveries = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("visible_at", BIG, nullable=False),
     Column("order_key", Text),
-    Column("lease", String(32)),  # fencing token of the attempt that holds it
-    Column("lease_until", BIG),
+    Column("lease", String(32)),  # fencing token of the attempt that holds it, or held it last
     Column("last_error", Text),
+    Column("forced", Boolean, nullable=False, server_default=false()),  # replayed over its ledger
     Column("created_at", BIG, nullable=False),
     Column("updated_at", BIG, nullable=False),
-    Index(None, "subscription", "state", "visible_at"),
-    Index(None, "subscription", "order_key", "seq"),
+    Column("finished_at", BIG),  # NULL: something is still to be done
+    Index(None, "subscription", "state"),
+    # Of what is still to be done: small, however many were completed.
+    Index(None, "subscription", "visible_at", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    Index(None, "subscription", "order_key", "seq", sqlite_where=_OPEN, postgresql_where=_OPEN),
+    Index(None, "seq"),  # of a purge
 )
 
 #: Each try, for operators.
