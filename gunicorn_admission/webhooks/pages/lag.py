@@ -8,8 +8,6 @@ from gunicorn_admission.webhooks.store.schema import deliveries
 
 __all__ = ["oldest_ages"]
 
-_UNFINISHED = ("pending", "leased")
-
 
 def oldest_ages(connection: Connection, now: int) -> dict[str, float]:
     """
@@ -18,7 +16,7 @@ def oldest_ages(connection: Connection, now: int) -> dict[str, float]:
     """
     rows = connection.execute(
         select(deliveries.c.subscription, func.min(deliveries.c.created_at))
-        .where(deliveries.c.state.in_(_UNFINISHED))
+        .where(deliveries.c.finished_at.is_(None))
         .group_by(deliveries.c.subscription)
     )
     return {name: max(0.0, (now - at) / 1e6) for name, at in rows}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import (
-    Boolean,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -12,7 +11,6 @@ from sqlalchemy import (
     String,
     Table,
     Text,
-    false,
     text,
 )
 
@@ -39,6 +37,8 @@ subscriptions = Table(
     Column("mode", String(8), nullable=False),  # active, shadow, paused, disabled
     Column("filter", DOCUMENT, nullable=False),
     Column("start_seq", BIG, nullable=False),  # the first event it may have
+    Column("backfill_next", BIG),  # the first older event that was not looked at; NULL: all were
+    Column("backfill_end", BIG),  # behind the last one
     Column("retry", DOCUMENT, nullable=False),
     Column("retention_us", BIG, nullable=False),
     Column("lease_us", BIG, nullable=False),
@@ -56,15 +56,15 @@ _OPEN = text("finished_at IS NULL")
 deliveries = Table(
     "webhook_delivery",
     metadata,
-    Column("subscription", String(64), ForeignKey("webhook_subscription.name"), primary_key=True),
+    # The event first: it is what a purge asks for, and new rows go to the end.
     Column("seq", BIG, ForeignKey("webhook_event.seq"), primary_key=True),
+    Column("subscription", String(64), ForeignKey("webhook_subscription.name"), primary_key=True),
     Column("state", String(12), nullable=False),
     Column("attempts", Integer, nullable=False, server_default="0"),
     Column("visible_at", BIG, nullable=False),
     Column("order_key", Text),
     Column("lease", String(32)),  # fencing token of the attempt that holds it, or held it last
     Column("last_error", Text),
-    Column("forced", Boolean, nullable=False, server_default=false()),  # replayed over its ledger
     Column("created_at", BIG, nullable=False),
     Column("updated_at", BIG, nullable=False),
     Column("finished_at", BIG),  # NULL: something is still to be done
@@ -72,7 +72,6 @@ deliveries = Table(
     # Of what is still to be done: small, however many were completed.
     Index(None, "subscription", "visible_at", sqlite_where=_OPEN, postgresql_where=_OPEN),
     Index(None, "subscription", "order_key", "seq", sqlite_where=_OPEN, postgresql_where=_OPEN),
-    Index(None, "seq"),  # of a purge
 )
 
 #: Each try, for operators.
