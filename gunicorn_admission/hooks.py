@@ -213,7 +213,7 @@ class Installation:
         self._installed = gthread.install(worker, settings)
         # In the executor the slot ends with the thread's work on the connection, whatever
         # happens; and an ASGI worker, where it is off, has no WSGI environ to look into.
-        if self._installed.mode == "gate":
+        if self._installed.mode in ("gate", "age"):
             self._finish = gthread.finish_request
 
     def post_request(self, worker: Any, req: Any, environ: dict[str, Any], resp: Any) -> None:

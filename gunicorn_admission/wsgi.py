@@ -84,9 +84,7 @@ class Gate:
     def enter(self, request_class: RequestClass, environ: Mapping[str, Any]) -> Ticket:
         """Offer a request to the limiter and wait in this thread for the decision."""
         now_ns = time.monotonic_ns()
-        arrived_ns = now_ns
-        if self._request_start is not None:
-            arrived_ns -= int(self._request_start.age(environ) * SECOND)
+        arrived_ns = now_ns - self.waited_in_front_ns(environ)
         deadline_ns = request_class.policy.deadline_ns
         ticket = Ticket(
             self.limiter.partition(request_class.partition),
@@ -99,6 +97,12 @@ class Gate:
         if ticket.state is _WAITING:
             self.limiter.wait(ticket)
         return ticket
+
+    def waited_in_front_ns(self, environ: Mapping[str, Any]) -> int:
+        """How long a request was under way before it came here; 0 unless trusted proxies say."""
+        if self._request_start is None:
+            return 0
+        return int(self._request_start.age(environ) * SECOND)
 
     def pass_exempt(
         self, environ: dict[str, Any], start_response: Callable[..., Any]

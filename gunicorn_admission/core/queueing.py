@@ -177,6 +177,16 @@ class Queueing(Occupancy):
             self._jitter(),
         )
 
+    def refuse_late(self, ticket: Ticket) -> bool:
+        """Refuse an arrival that has waited elsewhere for too long; ``monitor`` only counts it."""
+        if self.mode is _ENFORCE:
+            self.totals.arrivals += 1
+            self.shed(ticket, Reason.EXPIRED)
+            return True
+        if self.mode is Mode.MONITOR:
+            self.totals.count_would_shed(ticket.priority, Reason.EXPIRED)
+        return False
+
     def turn_away_unseen(
         self, partition: Partition, priority: Priority, now_ns: int
     ) -> tuple[Reason, int] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from gunicorn_admission.core.types import Outcome, Priority, State
 from gunicorn_admission.gthread.arrival import is_gone
 from gunicorn_admission.gthread.job import Job
 from gunicorn_admission.gthread.local import Local
+from gunicorn_admission.gthread.peers import TrustedPeers
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.wsgi import Gate
@@ -37,6 +38,14 @@ class WorkerGate(Gate):
     ) -> None:
         super().__init__(worker.wsgi, limiter, classifier, settings)
         self._worker = worker
+        self._peers = TrustedPeers(worker.cfg.forwarded_allow_ips)
+
+    def waited_in_front_ns(self, environ: Mapping[str, Any]) -> int:
+        """As the ordinary gate, from peers whom gunicorn trusts with such headers."""
+        if not self.settings.trust_request_start:
+            return 0
+        sock = environ.get("gunicorn.socket") or environ.get("gunicorn.sock")  # with pywsgi
+        return super().waited_in_front_ns(environ) if self._peers.trusts(sock) else 0
 
     def refuse(
         self, ticket: Ticket, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -46,7 +55,7 @@ class WorkerGate(Gate):
         return super().refuse(ticket, environ, start_response)
 
 
-class ThreadGate(Gate):
+class ThreadGate(WorkerGate):
     """
     Takes the job that the executor left on this thread.
 
@@ -68,8 +77,7 @@ class ThreadGate(Gate):
         settings: Settings,
         local: Local,
     ) -> None:
-        super().__init__(worker.wsgi, limiter, classifier, settings)
-        self._worker = worker
+        super().__init__(worker, limiter, classifier, settings)
         self._local = local
         self._half_closed = not worker.cfg.is_ssl  # read once: gunicorn computes it each time
 
@@ -114,6 +122,14 @@ class ThreadGate(Gate):
         end = self.limiter.finish if getattr(job.conn, "is_http2", False) else _note
         return self.run(job, end, environ, start_response)
 
+    def refuse(
+        self, ticket: Ticket, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """As in other workers; a job is refused in the lane, which does not let it count."""
+        if isinstance(ticket, Job):
+            self._worker.nr += 1
+        return super().refuse(ticket, environ, start_response)
+
     def _offer_again(
         self,
         job: Job,
@@ -122,7 +138,8 @@ class ThreadGate(Gate):
         start_response: Callable[..., Any],
     ) -> Iterable[bytes]:
         """Decide once more, now that the class is known: it runs here at once or not at all."""
-        lane = self._local.lane
+        if self._local.lane:
+            self._worker.nr += 1  # it counts like any other, unless it is refused again
         ticket = Ticket(
             self.limiter.partition(request_class.partition),
             request_class.priority,
@@ -131,11 +148,7 @@ class ThreadGate(Gate):
         )
         self.limiter.offer(ticket, job.arrived_ns)
         if ticket.state is _SHED:
-            if not lane:
-                self._worker.nr -= 1  # refusals do not count; the lane sees to it itself
             return self.refuse(ticket, environ, start_response)
-        if lane:
-            self._worker.nr += 1  # not refused after all
         return self.run(ticket, self.limiter.finish, environ, start_response)
 
     def drain(self, environ: dict[str, Any]) -> bool:

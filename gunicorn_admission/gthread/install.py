@@ -8,10 +8,12 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from gunicorn_admission.classify import Classifier
 from gunicorn_admission.classify.announce import subscribe
+from gunicorn_admission.core.policy import SECOND
+from gunicorn_admission.gthread.age import AgeGate
 from gunicorn_admission.gthread.capabilities import look
 from gunicorn_admission.gthread.executor import AdmissionExecutor
 from gunicorn_admission.gthread.gate import ThreadGate, WorkerGate
@@ -26,6 +28,7 @@ from gunicorn_admission.settings.derive import Resolved
 __all__ = ["Installed", "finish_request", "install"]
 
 _log = logging.getLogger("gunicorn_admission")
+_NEVER = 3600.0
 
 
 @frozen
@@ -34,8 +37,8 @@ class Installed:
     What :func:`install` has done to a worker.
 
     Attributes:
-        mode: ``"executor"`` (waits in front of the threads), ``"gate"`` (waits in them) or
-            ``"off"``.
+        mode: ``"executor"`` (waits in front of the threads), ``"gate"`` (waits in them),
+            ``"age"`` (refuses what has waited too long, where one runs at a time) or ``"off"``.
         limiter: Decides; ``None`` when off.
         classifier: Tells the class of a request; ``None`` when off.
         reporter: Sends metrics; ``None`` when off.
@@ -93,6 +96,8 @@ def _install(worker: Any, settings: Settings) -> Installed:
     if can.executor:
         resolved = settings.derive(threads, waiting_holds_thread=False)
         return _install_executor(worker, settings, resolved, can)
+    if any(base.__name__ == "SyncWorker" for base in type(worker).__mro__):
+        return _install_age(worker, settings)
     name = type(worker).__name__
     concurrency = _gate_concurrency(worker, name)
     if concurrency is None:
@@ -122,11 +127,31 @@ def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: 
     return Installed("executor", limiter, classifier, _report(worker, limiter, settings))
 
 
+def _install_age(worker: Any, settings: Settings) -> Installed:
+    # Sizes and bounds on them are for workers that run more than one request.
+    resolved = evolve(
+        settings, limit=1, min_limit=None, max_limit=None, max_queue=0, reserve=None, threads=None,
+        stall_after=_NEVER,
+    ).derive(1, waiting_holds_thread=False)  # fmt: skip
+    limiter = _limiter(worker, resolved)
+    classifier = _classifier(settings)
+    worker.wsgi = AgeGate(worker, limiter, classifier, settings)
+    why = "it runs one request at a time; -k gthread --threads 8 does more"
+    _log.info(
+        "admission: age, %s refuses what is older than %g s, %s; %s",
+        type(worker).__name__,
+        resolved.policy.max_wait_ns / SECOND,
+        settings.mode,
+        why,
+    )
+    return Installed("age", limiter, classifier, _report(worker, limiter, settings), why)
+
+
 def _gate_concurrency(worker: Any, name: str) -> int | None:
     """How many requests a worker without a pool runs at once; ``None`` for one."""
     if name in ("GeventWorker", "GeventPyWSGIWorker", "EventletWorker"):
         return int(worker.cfg.worker_connections)
-    if name in ("SyncWorker", "TornadoWorker"):
+    if name == "TornadoWorker":
         return None
     return int(worker.cfg.threads) if worker.cfg.threads > 1 else None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Priority, Reason
 from gunicorn_admission.limiter.tickets import TicketLimiter
 
@@ -48,3 +49,13 @@ class FrontDoor(TicketLimiter):
         partition = self.partition(name)
         with self._lock:
             return self._controller.turn_away_unseen(partition, priority, now_ns)
+
+    def refuse_late(self, ticket: Ticket) -> bool:
+        """
+        Refuse an arrival that has waited for too long before it came here.
+
+        Returns:
+            False where nothing is refused, because of the mode; it is to be offered then.
+        """
+        with self._lock:
+            return self._controller.refuse_late(ticket)

@@ -49,8 +49,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "gone_check": "Drop waiting requests whose client has left.",
     "reserve": "Threads kept free for probes and refusals. Derived from the threads.",
     "threads": "Threads that run requests. Taken from the server.",
-    "trust_request_start": "Count the time since `X-Request-Start`, in the gate; only behind a "
-    "proxy that sets it.",
+    "trust_request_start": "Count the time since `X-Request-Start`, in the gate and with `sync`; "
+    "only behind a proxy that sets it.",
     "statsd_host": "`host:port` of a statsd server, beside gunicorn's own setting.",
     "statsd_prefix": "Put before every metric name.",
     "statsd_interval": "Time between two reports of gauges.",

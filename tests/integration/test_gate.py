@@ -76,15 +76,6 @@ def test_refused_greenlets_do_not_use_up_max_requests(gunicorn: Start) -> None:
     assert "Autorestarting" not in server.log
 
 
-def test_sync_workers_pass_everything_through_and_say_so_once(gunicorn: Start) -> None:
-    server = gunicorn("--workers", "1", app=APP, conf=configuration())
-    assert server.get("/echo/a").status == 200
-    server.stop()
-    said = [line for line in server.log.splitlines() if "admission: " in line]
-    assert len(said) == 1
-    assert "off: SyncWorker runs one request at a time; use -k gthread" in said[0]
-
-
 @pytest.mark.skipif("asgi" not in SUPPORTED_WORKERS, reason="this gunicorn knows no ASGI")
 def test_asgi_workers_boot_and_are_left_alone(gunicorn: Start) -> None:
     app = "tests.integration.apps_admission:asgi"

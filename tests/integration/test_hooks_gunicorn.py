@@ -276,9 +276,9 @@ def test_the_real_worker_side_is_found_and_announced(gunicorn: Start) -> None:
     assert "Traceback" not in server.log
 
 
-def test_sync_workers_serve_and_say_that_admission_is_off(gunicorn: Start) -> None:
+def test_sync_workers_serve_and_say_what_they_refuse(gunicorn: Start) -> None:
     server = gunicorn(conf=REAL)
-    server.wait_log("admission: off: SyncWorker runs one request at a time")
+    server.wait_log("admission: age, SyncWorker refuses what is older than 0.5 s")
     assert server.get("/health").status == 200
 
 
