@@ -1,4 +1,8 @@
-"""Rules for every test: where CI is set, a skip is a failure, since nothing may be missing."""
+"""
+Rules for every test: where CI is set, a skip is a failure, since nothing may be missing.
+
+And the databases, see ``stores.py``.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,17 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+
+from tests.stores import (  # noqa: F401
+    any_store,
+    any_store_url,
+    empty_store_url,
+    migrated_postgresql,
+    migrated_sqlite,
+    postgresql,
+    postgresql_url,
+    sqlite_store_url,
+)
 
 IN_CI = os.environ.get("CI", "").lower() not in ("", "0", "false")
 

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 
 __all__ = ["MissingExtra", "needs"]
 
-_EXTRAS = {"click": "cli", "rich": "cli", "simpy": "sim", "matplotlib": "sim"}
+_EXTRAS = {
+    "click": "cli",
+    "rich": "cli",
+    "simpy": "sim",
+    "matplotlib": "sim",
+    "sqlalchemy": "sql",
+    "alembic": "sql",
+    "psycopg": "postgres",
+}
 
 
 class MissingExtra(Exception):

@@ -29,7 +29,6 @@ from gunicorn_admission.webhooks.pages import (
     resolve_page,
 )
 from gunicorn_admission.webhooks.store import Store
-from gunicorn_admission.webhooks.store.schema import metadata
 
 pytestmark = pytest.mark.integration
 
@@ -128,7 +127,7 @@ def test_a_page_fires_once_and_is_resolved(
     tmp_path: Path, alertmanager: str, notified: tuple[str, queue.Queue[dict[str, Any]]]
 ) -> None:
     store = Store(f"sqlite:///{tmp_path}/pages.db")
-    store.write(lambda connection: metadata.create_all(connection))
+    store.upgrade()
     pager = Pager(store, choose_channels([f"alertmanager:{alertmanager}"]))
     store.write(lambda connection: raise_page(connection, PAGE, store.now()))
     assert pager.tick() == 1

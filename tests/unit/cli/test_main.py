@@ -37,6 +37,9 @@ def test_module() -> None:
     [
         ("click", "cli", ["config"]),
         ("rich", "cli", ["config"]),
+        ("sqlalchemy", "sql", ["db", "upgrade", "--sql", "--help"]),
+        ("alembic", "sql", ["db", "upgrade"]),
+        ("psycopg", "postgres", ["db", "upgrade", "--url", "postgresql://h/db"]),
         ("simpy", "sim", ["simulate", "yardstick-A"]),
         ("matplotlib", "sim", ["simulate", "yardstick-A", "--plot", "x.png"]),
     ],
@@ -52,6 +55,12 @@ def test_one_sentence_for_a_missing_extra(package: str, extra: str, arguments: l
 @pytest.mark.parametrize("arguments", [["simulate", "--list"], ["config"]])
 def test_what_needs_no_simulator_works_without(arguments: list[str]) -> None:
     done = python("-c", WITHOUT.format(package="simpy", arguments=arguments))
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["config"]])
+def test_what_needs_no_store_works_without(arguments: list[str]) -> None:
+    done = python("-c", WITHOUT.format(package="sqlalchemy", arguments=arguments))
     assert done.returncode == 0, done.stderr
 
 

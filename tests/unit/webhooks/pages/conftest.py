@@ -11,7 +11,6 @@ from attrs import define, field
 from gunicorn_admission.webhooks.pages import ChannelError
 from gunicorn_admission.webhooks.pages.wording import Notice
 from gunicorn_admission.webhooks.store import Store
-from gunicorn_admission.webhooks.store.schema import metadata
 
 #: 2026-11-30T14:02:00Z
 START = 1_796_047_320.0
@@ -64,6 +63,6 @@ def channel() -> Memory:
 @pytest.fixture
 def store(tmp_path: Path, clock: Clock) -> Iterator[Store]:
     store = Store(f"sqlite:///{tmp_path}/pages.db", clock=clock)
-    store.write(lambda connection: metadata.create_all(connection))
+    store.upgrade()
     yield store
     store.close()
