@@ -17,14 +17,25 @@ from gunicorn_admission.webhooks.store.schema.fanout import (
     revision,
     subscriptions,
 )
+from gunicorn_admission.webhooks.store.schema.gates import (
+    ceilings,
+    entries,
+    gates,
+    ledger,
+    windows,
+)
 from gunicorn_admission.webhooks.store.schema.intake import audit, events, nonces, secrets, sources
 from gunicorn_admission.webhooks.store.schema.pages import notices, pages
 
 __all__ = [
     "attempts",
     "audit",
+    "ceilings",
     "deliveries",
+    "entries",
     "events",
+    "gates",
+    "ledger",
     "metadata",
     "nonces",
     "notices",
@@ -33,4 +44,5 @@ __all__ = [
     "secrets",
     "sources",
     "subscriptions",
+    "windows",
 ]
