@@ -52,7 +52,7 @@ def _declared() -> None:
             "consumer", "unit", "span", name="uq_webhook_ceiling_consumer_unit_span"
         ),
         sa.CheckConstraint(
-            "hard IS NOT NULL OR soft IS NOT NULL", name="ck_webhook_ceiling_bounds_something"
+            "hard IS NOT NULL OR soft IS NOT NULL", name=op.f("ck_webhook_ceiling_bounds_something")
         ),
         sqlite_autoincrement=True,
     )
@@ -72,8 +72,8 @@ def _spent() -> None:
         sa.ForeignKeyConstraint(
             ["ceiling"], ["webhook_ceiling.id"], name="fk_webhook_spend_window_ceiling"
         ),
-        sa.CheckConstraint("reserved >= 0", name="ck_webhook_spend_window_reserved"),
-        sa.CheckConstraint("settled >= 0", name="ck_webhook_spend_window_settled"),
+        sa.CheckConstraint("reserved >= 0", name=op.f("ck_webhook_spend_window_reserved")),
+        sa.CheckConstraint("settled >= 0", name=op.f("ck_webhook_spend_window_settled")),
         sqlite_with_rowid=False,
     )
     op.create_table(
