@@ -16,7 +16,7 @@ from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import deliveries, subscriptions
 from gunicorn_admission.webhooks.store.statements import insert
 
-__all__ = ["RoutedEvent", "Routing"]
+__all__ = ["RoutedEvent", "Routing", "delivery_row"]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,6 +42,19 @@ class RoutedEvent:
     headers: HeaderSource = attrs.field(repr=False)
     received_at: int
     source_time: int | None = None
+
+
+def delivery_row(route: Route, seq: int, fields: Fields, now: int) -> dict[str, object]:
+    """Return the columns of a delivery that a worker may take at once."""
+    return {
+        "subscription": route.name,
+        "seq": seq,
+        "state": State.PENDING.value,
+        "visible_at": now,
+        "order_key": route.order_key(fields),
+        "created_at": now,
+        "updated_at": now,
+    }
 
 
 class Routing:
@@ -79,15 +92,7 @@ class Routing:
                 source=event.source, type=event.type, headers=event.headers, body=event.body
             )
             rows += [
-                {
-                    "subscription": route.name,
-                    "seq": event.seq,
-                    "state": State.PENDING.value,
-                    "visible_at": now,
-                    "order_key": route.order_key(fields),
-                    "created_at": now,
-                    "updated_at": now,
-                }
+                delivery_row(route, event.seq, fields, now)
                 for route in routes
                 if route.wants(fields)
             ]
