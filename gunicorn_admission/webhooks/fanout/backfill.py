@@ -72,7 +72,7 @@ def backfill_step(connection: Connection, name: str, now: int, limit: int = STEP
     added = 0
     if rows:
         statement = insert(connection, deliveries).on_conflict_do_nothing()
-        added = sum(connection.execute(statement, one).rowcount for one in rows)
+        added = len(connection.execute(statement.returning(deliveries.c.seq), rows).all())
     rest = found[-1].seq + 1 if len(found) == limit else None
     connection.execute(
         update(subscriptions)
