@@ -123,8 +123,9 @@ class Guard:
             quiet = self.app.testing or "SERVER_SOFTWARE" not in environ
             return self._off("the server runs one request at a time", quiet)
         self._walk = walk(self.app)
+        rules = (*self._walk.rules, *self._of_webhooks())
         try:
-            made = open_gate(self.app, self._wsgi_app, self.settings, self._walk.rules, environ)
+            made = open_gate(self.app, self._wsgi_app, self.settings, rules, environ)
         except ConfigError as error:
             if self.app.debug or self.app.testing:
                 raise
@@ -135,6 +136,11 @@ class Guard:
         if gate is made and not self.app.testing:
             gate.reporter = start_reporting(gate.limiter, gate.settings)
         return gate
+
+    def _of_webhooks(self) -> list[RouteRule]:
+        """Return what the sources of webhooks say; a gate further out has that from them."""
+        intake = self.app.extensions.get("webhooks")
+        return [] if intake is None else intake.receiver.rules()
 
     def _off(self, why: str, quiet: bool) -> str:
         if quiet:

@@ -59,4 +59,3 @@ def _settings(cfg: Any) -> Settings:
     module = sys.modules.get(name[7:] if name.startswith("python:") else "__config__")
     conf: Mapping[str, Any] = vars(module) if module is not None else {}
     return load({}, conf=conf, environ=os.environ)[0]
-

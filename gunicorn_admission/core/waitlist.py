@@ -26,9 +26,7 @@ class Waitlist:
     def __init__(self) -> None:
         # OrderedDict: removal from the middle and at the front are both O(1); a plain
         # dict leaves tombstones at the front that each look-up walks over.
-        self._queues: tuple[OrderedDict[Ticket, None], ...] = tuple(
-            OrderedDict() for _ in Priority
-        )
+        self._queues: tuple[OrderedDict[Ticket, None], ...] = tuple(OrderedDict() for _ in Priority)
 
     def __len__(self) -> int:
         return sum(map(len, self._queues))

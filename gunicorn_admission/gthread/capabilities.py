@@ -48,6 +48,7 @@ class Capabilities(NamedTuple):
     plain: bool
     proxied: bool
 
+
 _MAIN_LOOP = (
     "method_queue",
     "murder_keepalived",

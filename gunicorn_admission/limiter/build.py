@@ -60,13 +60,9 @@ def limit_factory(algorithm: str, fixed: int | None, policy: Policy) -> Callable
         held = min(fixed, high)
         return lambda: FixedLimit(held)
     makers: dict[str, Callable[[], Limit]] = {
-        "adaptive": lambda: AdaptiveLimit(
-            maximum=high, minimum=low, jitter=random.Random().random
-        ),
+        "adaptive": lambda: AdaptiveLimit(maximum=high, minimum=low, jitter=random.Random().random),
         "aimd": lambda: AIMDLimit(initial=high, minimum=low, maximum=high),
-        "gradient2": lambda: WindowedLimit(
-            Gradient2Limit(initial=high, minimum=low, maximum=high)
-        ),
+        "gradient2": lambda: WindowedLimit(Gradient2Limit(initial=high, minimum=low, maximum=high)),
         "vegas": lambda: WindowedLimit(VegasLimit(initial=high, maximum=high)),
     }
     return makers[algorithm]

@@ -235,8 +235,7 @@ class TicketLimiter:
         self._settle(told)
         for name in lost:
             _log.warning(
-                "a permit of class %s was dropped without release; "
-                "use it as a context manager",
+                "a permit of class %s was dropped without release; use it as a context manager",
                 name,
             )
 

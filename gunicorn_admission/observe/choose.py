@@ -16,7 +16,7 @@ from gunicorn_admission.observe.wire import GunicornWire, StatsdLog, StatsdWire,
 if TYPE_CHECKING:
     from gunicorn_admission.settings import Settings
 
-__all__ = ["choose_sink"]
+__all__ = ["choose_sink", "choose_wire"]
 
 
 def choose_sink(
@@ -53,12 +53,27 @@ def choose_sink(
     Raises:
         ConfigError: When ``statsd_host`` in ``settings`` is no address.
     """
-    cfg = cfg if cfg is not None else getattr(worker_log, "cfg", None)
-    tags = str(getattr(cfg, "dogstatsd_tags", None) or "")
-    wire = _wire(worker_log, settings, cfg, tags)
+    wire, tags = choose_wire(worker_log, settings, cfg)
     if wire is None:
         return None
     return StatsdSink(wire, worker=None if tags else worker, totals=totals)
+
+
+def choose_wire(
+    worker_log: object, settings: Settings, cfg: object | None = None
+) -> tuple[Wire | None, str]:
+    """
+    Return the way to the server, or ``None`` where none is named, and the tags in use.
+
+    Args:
+        worker_log, settings, cfg: See :func:`choose_sink`.
+
+    Raises:
+        ConfigError: As :func:`choose_sink`.
+    """
+    cfg = cfg if cfg is not None else getattr(worker_log, "cfg", None)
+    tags = str(getattr(cfg, "dogstatsd_tags", None) or "")
+    return _wire(worker_log, settings, cfg, tags), tags
 
 
 def _wire(worker_log: object, settings: Settings, cfg: object, tags: str) -> Wire | None:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
+
 from gunicorn_admission.limiter import Limiter
-from gunicorn_admission.observe.choose import choose_sink
+from gunicorn_admission.observe.choose import choose_sink, choose_wire
 from gunicorn_admission.observe.log import LogObserver
 from gunicorn_admission.observe.report import Sink
 from gunicorn_admission.observe.reporter import Reporter
-from gunicorn_admission.settings import Settings
+from gunicorn_admission.observe.wire import Wire
+from gunicorn_admission.settings import Settings, load
 
-__all__ = ["start_reporting"]
+__all__ = ["process_wire", "start_reporting"]
+
+#: What the last reporter was given, by process: others who report here report to the same.
+_given: dict[int, tuple[Settings, object, object | None]] = {}
 
 
 def start_reporting(
@@ -33,6 +39,7 @@ def start_reporting(
     Raises:
         ConfigError: When ``statsd_host`` in ``settings`` is no address.
     """
+    _given[os.getpid()] = settings, worker_log, cfg
     sinks: list[Sink] = [LogObserver(settings.log_interval)]
     statsd = choose_sink(worker_log, settings, cfg=cfg, worker=worker)
     if statsd is not None:
@@ -41,3 +48,18 @@ def start_reporting(
     limiter.observe(reporter)
     reporter.start()
     return reporter
+
+
+def process_wire() -> tuple[Wire | None, Settings]:
+    """
+    Return a way of one's own to the statsd server that this process reports to, and settings.
+
+    Where no limiter reports, environment and TOML file say which server that is.
+
+    Raises:
+        ConfigError: When ``statsd_host`` there is no address.
+    """
+    given = _given.get(os.getpid())
+    settings, worker_log, cfg = given or (load({}, environ=os.environ)[0], None, None)
+    wire, _ = choose_wire(worker_log, settings, cfg)
+    return wire, settings

@@ -55,8 +55,6 @@ def test_picture_can_be_read_aloud(picture: Path) -> None:
 
 
 def test_every_picture_is_shown() -> None:
-    shown = {
-        target(page, link)[0] for page in pages() for link in links(page.read_text("utf-8"))
-    }
+    shown = {target(page, link)[0] for page in pages() for link in links(page.read_text("utf-8"))}
     pictures = {path for path in (ROOT / "docs" / "images").iterdir() if path.is_file()}
     assert pictures <= shown

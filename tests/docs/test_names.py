@@ -57,6 +57,10 @@ def resolved(dotted: str) -> object:
     raise AttributeError(dotted)
 
 
+#: Of the webhooks half; they are no modules.
+LOGGERS = ("fanout", "gates", "intake", "pages")
+
+
 def environ_keys() -> set[str]:
     """What the sources read from and write to an environ, as far as it is ours."""
     literals = re.compile(r'"(gunicorn_admission\.[a-z_]+)"')
@@ -65,6 +69,7 @@ def environ_keys() -> set[str]:
         "gunicorn_admission.guard",  # in app.extensions
         "gunicorn_admission.providers",  # a group of entry points
         "gunicorn_admission.toml",
+        *(f"gunicorn_admission.{logger}" for logger in LOGGERS),
     }
 
 

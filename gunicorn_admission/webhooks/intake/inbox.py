@@ -1,0 +1,174 @@
+"""The one transaction of a request: its events, their duplicates, and who is to have them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+from sqlalchemy import Connection, bindparam, select, update
+
+from gunicorn_admission.webhooks.fanout.routing import RoutedEvent
+from gunicorn_admission.webhooks.intake.envelope import Envelope
+from gunicorn_admission.webhooks.providers import Item
+from gunicorn_admission.webhooks.store import schema
+from gunicorn_admission.webhooks.store.statements import insert
+
+__all__ = ["Kept", "NonceReused", "Router", "keep"]
+
+_events: Final = schema.events
+_nonces: Final = schema.nonces
+#: Ids looked up by one statement; SQLite takes 999 parameters in old builds.
+_MANY: Final = 500
+
+
+class NonceReused(Exception):
+    """What the sender signed in place of a body came before, with another body: it is forged."""
+
+
+class Router(Protocol):
+    """Writes down, in the transaction of the events, who is to have them."""
+
+    def route(self, connection: Connection, events: Sequence[RoutedEvent]) -> None:
+        """Route new events."""
+
+
+@frozen(kw_only=True)
+class Kept:
+    """
+    What became of the events of one request.
+
+    Attributes:
+        stored: New ones.
+        duplicates: Stored before, with the same bytes.
+        conflicts: Stored before, with other bytes; the first ones are kept.
+    """
+
+    stored: int
+    duplicates: int = 0
+    conflicts: int = 0
+
+
+def keep(connection: Connection, envelope: Envelope, router: Router | None) -> Kept:
+    """
+    Store the events of one request, all or none.
+
+    Args:
+        connection: In a write transaction.
+        envelope: The verified request.
+        router: ``None`` where nobody is to have them yet.
+
+    Raises:
+        NonceReused: The request is forged; nothing was stored.
+    """
+    _use_nonce(connection, envelope)
+    # In one order, so that two batches with common ids cannot wait for each other.
+    items: dict[str, Item] = {}
+    again: list[Item] = []
+    for item in sorted(envelope.verified.items, key=lambda item: item.event_id):
+        if items.setdefault(item.event_id, item) is not item:
+            again.append(item)
+    rows = {event_id: _row(envelope, item) for event_id, item in items.items()}
+    seqs = _insert(connection, list(rows.values()))
+    again += [item for event_id, item in items.items() if event_id not in seqs]
+    duplicates, conflicts = _count(connection, envelope.source, again)
+    if router is not None and seqs:
+        router.route(connection, [_routed(seqs[i], row) for i, row in rows.items() if i in seqs])
+    return Kept(stored=len(seqs), duplicates=duplicates, conflicts=conflicts)
+
+
+def _use_nonce(connection: Connection, envelope: Envelope) -> None:
+    nonce = envelope.verified.nonce
+    if nonce is None:
+        return
+    used = {
+        "source": envelope.source,
+        "nonce": nonce,
+        "body_sha256": envelope.body_sha256,
+        "seen_at": envelope.received_at,
+    }
+    statement = insert(connection, _nonces).values(used).on_conflict_do_nothing()
+    if connection.execute(statement.returning(_nonces.c.nonce)).first() is not None:
+        return
+    before = connection.execute(
+        select(_nonces.c.body_sha256).where(
+            _nonces.c.source == envelope.source, _nonces.c.nonce == nonce
+        )
+    ).scalar_one()
+    if before != envelope.body_sha256:
+        raise NonceReused
+
+
+def _row(envelope: Envelope, item: Item) -> dict[str, Any]:
+    whole = envelope.verified.event_id
+    return {
+        "source": envelope.source,
+        "event_id": item.event_id,
+        "id_source": item.id_source.value,
+        "type": item.event_type,
+        "source_time": None if item.timestamp is None else round(item.timestamp * 1e6),
+        "received_at": envelope.received_at,
+        "delivery_id": None if whole == item.event_id else whole,
+        "key_id": envelope.key_id,
+        "content_type": envelope.content_type,
+        "headers": envelope.headers,
+        "traceparent": envelope.traceparent,
+        "size": len(item.body),
+        "body_sha256": hashlib.sha256(item.body).digest(),
+        "body": item.body,
+    }
+
+
+def _insert(connection: Connection, rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Return the numbers of the rows that are new, by event id."""
+    if not rows:
+        return {}
+    statement = (
+        insert(connection, _events)
+        .on_conflict_do_nothing(index_elements=[_events.c.source, _events.c.event_id])
+        .returning(_events.c.event_id, _events.c.seq)
+    )
+    if len(rows) == 1:
+        found = connection.execute(statement.values(rows[0])).all()
+    else:
+        found = connection.execute(statement, rows).all()
+    return {row.event_id: row.seq for row in found}
+
+
+def _count(connection: Connection, source: str, again: Iterable[Item]) -> tuple[int, int]:
+    """Count what came again in the rows that were there first; how many of each kind."""
+    again = list(again)
+    if not again:
+        return 0, 0
+    ids = sorted({item.event_id for item in again})
+    first: dict[str, bytes] = {}
+    for start in range(0, len(ids), _MANY):
+        found = connection.execute(
+            select(_events.c.event_id, _events.c.body_sha256).where(
+                _events.c.source == source, _events.c.event_id.in_(ids[start : start + _MANY])
+            )
+        )
+        first |= {row.event_id: row.body_sha256 for row in found}
+    same: Counter[str] = Counter()
+    other: Counter[str] = Counter()
+    for item in again:
+        known = first.get(item.event_id) == hashlib.sha256(item.body).digest()
+        (same if known else other)[item.event_id] += 1
+    connection.execute(
+        update(_events)
+        .where(_events.c.source == source, _events.c.event_id == bindparam("again"))
+        .values(
+            duplicates=_events.c.duplicates + bindparam("same"),
+            conflicts=_events.c.conflicts + bindparam("other"),
+        ),
+        [{"again": one, "same": same[one], "other": other[one]} for one in ids],
+    )
+    return same.total(), other.total()
+
+
+def _routed(seq: int, row: dict[str, Any]) -> RoutedEvent:
+    names = ("source", "event_id", "type", "body", "received_at", "source_time")
+    headers = [(name, value) for name, value in row["headers"]]
+    return RoutedEvent(seq=seq, headers=headers, **{name: row[name] for name in names})
