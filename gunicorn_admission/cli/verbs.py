@@ -22,6 +22,8 @@ __all__ = ["root"]
 #: Verb, and the module of this package that has a command of its name.
 _ON_STORE = {
     "db": "db",
+    "events": "events",
+    "sources": "sources",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from gunicorn_admission.webhooks.providers.secret import bad_secret
 
-__all__ = ["describe_reference", "read_reference"]
+__all__ = ["describe_reference", "is_reference", "is_unset", "read_reference"]
 
 _ENVIRONMENT: Final = "env:"
 _FILE: Final = "file:"
@@ -44,6 +44,17 @@ def read_reference(reference: str) -> str:
 
 def describe_reference(reference: str) -> str:
     """Return what can be shown to people: where the secret is, never what it is."""
-    if reference.startswith((_ENVIRONMENT, _FILE)):
+    if is_reference(reference):
         return reference
     return "in the store"
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text says where a secret is, and is none itself."""
+    return text.startswith((_ENVIRONMENT, _FILE))
+
+
+def is_unset(reference: str) -> bool:
+    """Whether it names an environment variable that this process does not have."""
+    name = reference.removeprefix(_ENVIRONMENT)
+    return reference.startswith(_ENVIRONMENT) and name not in os.environ

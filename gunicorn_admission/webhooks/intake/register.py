@@ -146,7 +146,7 @@ class Register:
                 "secrets", (), "at least one", "without one, nothing can be shown to be genuine"
             )
         for key in source.secrets:
-            source.provider.check_secret(key.read())
+            _check(source, key)
 
         def work(connection: Connection) -> None:
             now = self._store.now()
@@ -191,7 +191,7 @@ class Register:
         """
         check_name(key.key_id, "key id")
         source = self.get(name)
-        source.provider.check_secret(key.read())
+        _check(source, key)
         if any(key.key_id == old.key_id for old in source.secrets):
             raise ConfigError(
                 "key id", key.key_id, "one that the source does not have",
@@ -257,6 +257,11 @@ class Register:
     ) -> None:
         row = {"at": now, "actor": self._actor, "action": action, "subject": subject}
         connection.execute(insert(_audit).values(**row, detail=detail))
+
+
+def _check(source: Source, key: Key) -> None:
+    if not key.is_elsewhere:
+        source.provider.check_secret(key.read())
 
 
 def _row_of(connection: Connection, name: str) -> Any:

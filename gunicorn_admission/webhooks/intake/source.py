@@ -11,7 +11,7 @@ from attrs import field, frozen
 from gunicorn_admission.core.types import Priority
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings.durations import DurationLike, parse_duration
-from gunicorn_admission.webhooks.intake.reference import read_reference
+from gunicorn_admission.webhooks.intake.reference import is_unset, read_reference
 from gunicorn_admission.webhooks.providers import Provider, Secret, Verified, load_provider
 
 __all__ = ["DEFAULT_DEADLINE", "DEFAULT_MAX_BODY", "Key", "Source", "check_name"]
@@ -57,6 +57,11 @@ class Key:
     key_id: str
     value: str = field(repr=lambda _: "(hidden)")
     not_after: float | None = None
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether it is an environment variable that this process does not have."""
+        return is_unset(self.value)
 
     def read(self) -> Secret:
         """
