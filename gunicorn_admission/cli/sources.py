@@ -7,20 +7,21 @@ import secrets as randomness
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Any, BinaryIO, TextIO
+from typing import BinaryIO, TextIO
 
 import click
 from rich.markup import escape
 from rich.table import Table
 
+from gunicorn_admission.cli.sources_shown import cells, document_of, tell, verdict
 from gunicorn_admission.cli.store_option import store_option
 from gunicorn_admission.cli.tables import show
 from gunicorn_admission.settings.durations import parse_duration
-from gunicorn_admission.webhooks.intake.diagnose import Diagnosis, diagnose
-from gunicorn_admission.webhooks.intake.reference import describe_reference, is_reference
-from gunicorn_admission.webhooks.intake.register import Register, Registered
+from gunicorn_admission.webhooks.intake.diagnose import diagnose
+from gunicorn_admission.webhooks.intake.reference import is_reference
+from gunicorn_admission.webhooks.intake.register import Register
 from gunicorn_admission.webhooks.intake.source import Key, Source
-from gunicorn_admission.webhooks.providers import Refused, Verified
+from gunicorn_admission.webhooks.providers import Verified
 from gunicorn_admission.webhooks.store import Store
 
 __all__ = ["sources"]
@@ -105,13 +106,13 @@ def list_(store: Store, as_json: bool) -> None:
     """Show all sources, their secrets' names and what they have sent."""
     rows = Register(store).list()
     if as_json:
-        click.echo(json.dumps([_document(row) for row in rows], indent=2))
+        click.echo(json.dumps([document_of(row) for row in rows], indent=2))
         return
     table = Table(box=None, pad_edge=False)
     for title in ("source", "provider", "priority", "deadline", "secrets", "events", "last event"):
         table.add_column(title, overflow="fold")
     for row in rows:
-        table.add_row(*(escape(cell) for cell in _cells(row)))
+        table.add_row(*(escape(cell) for cell in cells(row)))
     show(table)
 
 
@@ -179,9 +180,9 @@ def test(
         [row.source for row in register.list()],
     )
     if as_json:
-        click.echo(json.dumps(_verdict(found), indent=2))
+        click.echo(json.dumps(verdict(found), indent=2))
     else:
-        _tell(found)
+        tell(found)
     sys.exit(0 if isinstance(found.outcome, Verified) else 1)
 
 
@@ -232,72 +233,3 @@ def _moment(text: str | None) -> float:
     except ValueError:
         raise click.UsageError("--at takes seconds since the epoch, or ISO 8601") from None
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _cells(row: Registered) -> tuple[str, ...]:
-    source = row.source
-    keys = []
-    for key in source.secrets:
-        end = "" if key.not_after is None else f", until {_iso(key.not_after)}"
-        keys.append(f"{key.key_id} ({describe_reference(key.value)}{end})")
-    return (
-        source.name,
-        source.provider.facts.name,
-        source.priority.name.lower() if source.enabled else "disabled",
-        f"{source.patience:g} s",
-        "; ".join(keys),
-        str(row.events),
-        "" if row.last_at is None else _iso(row.last_at / 1e6),
-    )
-
-
-def _document(row: Registered) -> dict[str, Any]:
-    source = row.source
-    return {
-        "name": source.name,
-        "provider": source.provider.facts.name,
-        "public_url": source.url or None,
-        "priority": source.priority.name.lower(),
-        "deadline": source.patience,
-        "max_body": source.largest,
-        "enabled": source.enabled,
-        "secrets": [
-            {
-                "key_id": key.key_id,
-                "kept": describe_reference(key.value),
-                "not_after": None if key.not_after is None else _iso(key.not_after),
-            }
-            for key in source.secrets
-        ],
-        "events": row.events,
-        "last_event": None if row.last_at is None else _iso(row.last_at / 1e6),
-    }
-
-
-def _verdict(found: Diagnosis) -> dict[str, Any]:
-    outcome = found.outcome
-    document: dict[str, Any] = {"verified": isinstance(outcome, Verified)}
-    if isinstance(outcome, Verified):
-        document |= {"key_id": found.key_id, "events": [item.event_id for item in outcome.items]}
-    else:
-        document |= {"reason": outcome.reason.value, "header": outcome.header}
-    return {**document, "findings": list(found.findings)}
-
-
-def _tell(found: Diagnosis) -> None:
-    outcome = found.outcome
-    if isinstance(outcome, Refused):
-        header = f" ({outcome.header})" if outcome.header else ""
-        click.echo(f"Not believed: {outcome.reason.value}{header}")
-    else:
-        click.echo(f"Genuine, signed with {found.key_id}.")
-        for item in outcome.items:
-            click.echo(f"  {item.event_id}  {item.event_type or ''}".rstrip())
-        if outcome.challenge is not None:
-            click.echo("  a challenge, which would be answered")
-    for finding in found.findings:
-        click.echo(f"- {finding}")
-
-
-def _iso(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"

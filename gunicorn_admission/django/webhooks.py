@@ -75,7 +75,7 @@ def _raw_body(request: HttpRequest, largest: int, patience: float) -> bytes:
     if untouched and "wsgi.input" in request.META:
         return read_body(request.META, largest, patience)
     try:
-        body = request.body
+        body: bytes = request.body
     except RawPostDataException:  # a middleware parsed a form, and left nothing
         raise Incomplete(0, None) from None
     if len(body) > largest:
