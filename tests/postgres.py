@@ -25,7 +25,7 @@ import psycopg
 __all__ = ["PostgreSQL", "programs"]
 
 #: What makes tests fast: they end processes, never the machine.
-FAST = {"fsync": "off", "full_page_writes": "off"}
+FAST = {"fsync": "off", "full_page_writes": "off", "deadlock_timeout": "20ms"}
 
 
 def programs() -> Path | None:

@@ -23,7 +23,12 @@ class StoreError(AdmissionError):
     def __init__(self, problem: str, *, maybe_committed: bool = False) -> None:
         self.problem = problem
         self.maybe_committed = maybe_committed
-        super().__init__(f"{problem} (it may have been committed)" if maybe_committed else problem)
+        super().__init__(problem, maybe_committed)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.problem}; it may have been committed" if self.maybe_committed else self.problem
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.problem,), {"maybe_committed": self.maybe_committed}

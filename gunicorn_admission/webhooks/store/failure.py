@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DBAPIError, OperationalError
 
 from gunicorn_admission.webhooks.store.errors import StoreError, StoreTimeout
 
-__all__ = ["explain", "in_plain_words", "transient"]
+__all__ = ["commit", "explain", "in_plain_words", "maybe_committed", "transient"]
 
 #: By SQLite's name of the error, whose extended forms begin alike.
 _SQLITE = {
@@ -50,6 +51,38 @@ def explain(error: DBAPIError) -> StoreError | None:
 def transient(error: DBAPIError) -> bool:
     """Whether the same transaction may succeed when it is run again from its beginning."""
     return error.connection_invalidated or getattr(error.orig, "sqlstate", None) in _AGAIN
+
+
+def maybe_committed(error: BaseException) -> bool:
+    """Whether a commit that ended in ``error`` may have reached the disk all the same."""
+    if not isinstance(error, DBAPIError):
+        return True
+    cause: Any = error.orig
+    if name := getattr(cause, "sqlite_errorname", None):
+        # A flush that failed may have written: what is in the log then is found after a crash.
+        return not name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_CONSTRAINT"))
+    # The server has answered, or it has not: one that is being stopped may have committed before.
+    state = getattr(cause, "sqlstate", None)
+    return state is None or state.startswith(("08", "57P"))
+
+
+def commit(connection: Connection, transaction: RootTransaction) -> None:
+    """
+    Commit, and say where it is not known whether that was done.
+
+    Raises:
+        StoreError: It failed.
+        DBAPIError: The statements break a constraint.
+    """
+    try:
+        transaction.commit()
+    except DBAPIError as error:
+        connection.invalidate()
+        failure = explain(error)
+        if failure is None:
+            raise
+        failure.maybe_committed = maybe_committed(error)
+        raise failure from error
 
 
 @contextmanager

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
+from gunicorn_admission.webhooks.store.backend import Backend
 from gunicorn_admission.webhooks.store.engine import create_file, file_exists, make_engine, parse
 from gunicorn_admission.webhooks.store.failure import in_plain_words
+from gunicorn_admission.webhooks.store.postgresql import PostgreSQL
+from gunicorn_admission.webhooks.store.sqlite import SQLite
 from gunicorn_admission.webhooks.store.upgrade import (
     check_revision,
     current_revision,
@@ -32,37 +37,28 @@ class Store:
         url: ``sqlite:///path`` or ``postgresql://...``, as SQLAlchemy writes it.
         clock: Returns seconds since the epoch.
 
-    Nothing is opened before the first use, so it may be made before a fork. As a context manager
-    it closes itself.
+    Nothing is opened before the first use, so it may be made before a fork; a child opens its own.
+    As a context manager it closes itself.
 
-    Thread safety: all methods may be called from any thread.
+    Thread safety: all methods may be called from any thread. ``write`` and ``transaction`` do not
+    nest: one would wait for the other for ever, and so it is an error.
 
     Raises:
         ConfigError: The URL names no database that a store can live in.
     """
 
     def __init__(self, url: str, *, clock: Callable[[], float] = time.time) -> None:
-        self.url = parse(url)
+        self.url: Final = parse(url)
         self._clock = clock
+        self._opened: Backend | None = None
+        self._opening = threading.Lock()  # guards that one backend is made
+        self._here = threading.local()  # .writing: this thread is inside a transaction
+        _stores.add(self)
 
-    @cached_property
+    @property
     def engine(self) -> Engine:
-        """The engine whose transactions write; checks the tables on first use."""
-        return self._checked(make_engine(self.url))
-
-    @cached_property
-    def _reading(self) -> Engine:
-        return self._checked(make_engine(self.url, reading=True))
-
-    @staticmethod
-    def _checked(engine: Engine) -> Engine:
-        try:
-            with in_plain_words(), engine.connect() as connection:
-                check_revision(connection)
-        except BaseException:
-            engine.dispose()
-            raise
-        return engine
+        """The engine whose transactions write, for who has to look; not for writing."""
+        return self._backend().engine
 
     def now(self) -> int:
         """Return microseconds since the epoch."""
@@ -74,24 +70,41 @@ class Store:
 
         Several pieces of work may share one commit, each in a savepoint of its own: one that
         raises undoes nothing of the others. Keep it short and free of anything but SQL: it may
-        run again, and not in the calling thread.
+        run in another thread, may run again where the server asks for that, and what it returns
+        is read after the transaction (rows, no cursor).
 
         Args:
             timeout: Seconds until the commit must be done; ``None`` waits.
+
+        Raises:
+            StoreTimeout: It was not. Where ``maybe_committed`` is false, it will not be either.
+            StoreError: The database failed.
+            BaseException: What ``work`` raised; its own changes are undone.
         """
-        with self.transaction() as connection:
-            return work(connection)
+        with self._alone():
+            return self._backend().write(self._marked(work), timeout)
 
     @contextmanager
     def transaction(self) -> Iterator[Connection]:
-        """Hold a write transaction in the calling thread; for effects that join it."""
-        with in_plain_words(), self.engine.begin() as connection:
-            yield connection
+        """
+        Hold a write transaction in the calling thread; for effects that join it.
+
+        On SQLite nobody else writes meanwhile, in any process.
+
+        Raises:
+            StoreError: The database failed; see ``maybe_committed``.
+        """
+        with self._alone(), in_plain_words(), self._backend().transaction() as connection:
+            self._here.writing = True
+            try:
+                yield connection
+            finally:
+                self._here.writing = False
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """Hold a connection that only reads, on one snapshot; waits for no writer."""
-        with in_plain_words(), self._reading.connect() as connection:
+        with in_plain_words(), self._backend().read() as connection:
             yield connection
 
     def upgrade(self) -> tuple[str | None, str]:
@@ -124,13 +137,70 @@ class Store:
             engine.dispose()
 
     def close(self) -> None:
-        """Finish what is under way and give the connections back."""
-        for name in ("engine", "_reading"):
-            if engine := self.__dict__.pop(name, None):
-                engine.dispose()
+        """Finish what is under way and give the connections back; the next use opens anew."""
+        with self._opening:
+            backend, self._opened = self._opened, None
+        if backend is not None:
+            backend.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _backend(self) -> Backend:
+        backend = self._opened
+        if backend is not None:
+            return backend
+        with self._opening:
+            if self._opened is None:
+                sqlite = self.url.get_backend_name() == "sqlite"
+                backend = SQLite(self.url) if sqlite else PostgreSQL(self.url)
+                try:
+                    with in_plain_words(), backend.read() as connection:
+                        check_revision(connection)
+                except BaseException:
+                    backend.close()
+                    raise
+                self._opened = backend
+            return self._opened
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if getattr(self._here, "writing", False):
+            raise RuntimeError(
+                "this thread is in a transaction already, which it would wait for. "
+                "Hint: use the connection of that one"
+            )
+        yield
+
+    def _marked(self, work: Callable[[Connection], T]) -> Callable[[Connection], T]:
+        def marked(connection: Connection) -> T:
+            self._here.writing = True
+            try:
+                return work(connection)
+            finally:
+                self._here.writing = False
+
+        return marked
+
+    def _after_fork(self) -> None:
+        """Leave the parent's connections to it: closing them here would end them there."""
+        self._opening = threading.Lock()
+        self._here = threading.local()
+        if self._opened is not None:
+            _of_parents.append(self._opened)
+            self._opened = None
+
+
+_stores: weakref.WeakSet[Store] = weakref.WeakSet()
+_of_parents: list[Backend] = []
+
+
+def _after_fork() -> None:
+    for store in list(_stores):
+        store._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
