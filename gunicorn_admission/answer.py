@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 import math
+import time
+from email.utils import formatdate
 from http import HTTPStatus
 
 from gunicorn_admission.core.policy import SECOND
 from gunicorn_admission.core.types import Reason
 
-__all__ = ["REASON_HEADER", "Answer", "answer", "raw_answer"]
+__all__ = ["REASON_HEADER", "Answer", "answer", "date_line", "raw_answer"]
 
 REASON_HEADER = "Admission-Reason"
 
@@ -31,8 +33,9 @@ _DETAILS = {
     Reason.STOPPING: "The worker is shutting down.",
 }
 
-#: Rendered answers by their few distinct forms; bounded by reasons x seconds x 2 x 2.
-_rendered: dict[tuple[int, Reason, int, bool, bool], bytes] = {}
+#: Rendered answers by their few distinct forms, bounded by reasons x seconds x 2 x 2, as
+#: what stands before and after the date.
+_rendered: dict[tuple[int, Reason, int, bool, bool], tuple[bytes, bytes]] = {}
 _MOST_RENDERED = 4096
 
 
@@ -104,13 +107,32 @@ def raw_answer(
     rendered = _rendered.get(key)
     if rendered is None:
         made = answer(reason, retry_after_ns, status)
-        lines = [f"HTTP/1.1 {made.status}", "Server: gunicorn"]
-        lines.append("Connection: keep-alive" if keep_alive else "Connection: close")
+        before = f"HTTP/1.1 {made.status}\r\nServer: gunicorn\r\n".encode("latin-1")
+        lines = ["Connection: keep-alive" if keep_alive else "Connection: close"]
         lines += [f"{name}: {value}" for name, value in made.headers]
-        rendered = "\r\n".join([*lines, "", ""]).encode("latin-1")
+        after = "\r\n".join([*lines, "", ""]).encode("latin-1")
         if with_body:
-            rendered += made.body
+            after += made.body
         if len(_rendered) >= _MOST_RENDERED:
             _rendered.clear()
-        _rendered[key] = rendered
-    return rendered
+        rendered = _rendered[key] = before, after
+    before, after = rendered
+    return before + date_line() + after
+
+
+#: The last second for which a date was rendered, and that line.
+_date: tuple[int, bytes] = 0, b""
+
+
+def date_line() -> bytes:
+    """
+    Return the Date field of an answer that is made now, with its line end.
+
+    An origin server with a clock sends one (RFC 9110 section 6.6.1). Rendered once a second.
+    """
+    global _date
+    second = int(time.time())
+    date = _date  # read once: another thread may replace it
+    if date[0] != second:
+        date = _date = second, f"Date: {formatdate(second, usegmt=True)}\r\n".encode()
+    return date[1]

@@ -20,6 +20,7 @@ from typing import Any
 
 from gunicorn.util import close as close_socket
 
+from gunicorn_admission.answer import date_line
 from gunicorn_admission.gthread.main_loop import MainLoop
 
 __all__ = ["Parking", "is_silent"]
@@ -27,8 +28,8 @@ __all__ = ["Parking", "is_silent"]
 _LEVEL, _LOW_WATER = int(socket.SOL_SOCKET), int(socket.SO_RCVLOWAT)
 _DONTWAIT = int(socket.MSG_DONTWAIT)
 _TOO_SLOW = (
-    b"HTTP/1.1 408 Request Timeout\r\nServer: gunicorn\r\nConnection: close\r\n"
-    b"Content-Length: 0\r\n\r\n"
+    b"HTTP/1.1 408 Request Timeout\r\nServer: gunicorn\r\n",
+    b"Connection: close\r\nContent-Length: 0\r\n\r\n",
 )
 
 
@@ -128,7 +129,7 @@ class Parking:
             except OSError:
                 pass
             try:
-                sock.send(_TOO_SLOW, _DONTWAIT)
+                sock.send(date_line().join(_TOO_SLOW), _DONTWAIT)
             except OSError:
                 pass
         self._worker.nr_conns -= 1
