@@ -121,7 +121,7 @@ class AdmissionExecutor:
             return self._results.ended(conn, False)
         # A TCP address is a pair; the kernel tells nothing of Unix sockets.
         tcp = type(conn.server) is tuple
-        if data is None or (tcp and self._parking is not None):
+        if data is None or self._parking is not None:
             parked = self._park(conn, data)
             if parked is not None:
                 return parked

@@ -5,7 +5,8 @@ A thread that reads from a silent or slow client waits with it. Enough such clie
 all threads, before any middleware runs (benoitc/gunicorn #2917, #3518). So a connection
 is given to a thread when its request is there, as far as it fits into the socket buffer;
 until then the poller waits for it. The kernel is told how many bytes to wait for
-(SO_RCVLOWAT), so that a client that sends byte by byte wakes nobody either.
+(SO_RCVLOWAT), so that a client that sends byte by byte wakes nobody either. On Unix
+sockets, where that has no effect, ``edges.py`` waits.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from typing import Any
 from gunicorn.util import close as close_socket
 
 from gunicorn_admission.answer import date_line
+from gunicorn_admission.gthread.edges import Edges, has_edges
 from gunicorn_admission.gthread.main_loop import MainLoop
 
 __all__ = ["Parking", "is_silent"]
 
 _LEVEL, _LOW_WATER = int(socket.SOL_SOCKET), int(socket.SO_RCVLOWAT)
 _DONTWAIT = int(socket.MSG_DONTWAIT)
+#: A Unix socket has no buffer of its own: what waits there fills the sender's.
+_LARGEST_ON_UNIX = 32 * 1024
 _TOO_SLOW = (
     b"HTTP/1.1 408 Request Timeout\r\nServer: gunicorn\r\n",
     b"Connection: close\r\nContent-Length: 0\r\n\r\n",
@@ -53,6 +57,7 @@ class Parking:
         self._silence = max(5.0, float(worker.cfg.keepalive))
         self._parked: dict[Any, float] = {}
         self._due = inf
+        self._edges: Edges | None = None
         loop.each_turn(self._expire)
 
     def __len__(self) -> int:
@@ -75,6 +80,10 @@ class Parking:
         worker = self._worker
         if not worker.alive or length < getattr(conn, "admission_needed", 0):
             return False
+        # A TCP address is a pair.
+        grows = length > 0 and type(conn.server) is not tuple
+        if grows and (needed > _LARGEST_ON_UNIX or not has_edges()):
+            return False
         deadline = getattr(conn, "admission_deadline", None)
         if deadline is None:
             seconds = self._seconds if length else min(self._seconds, self._silence)
@@ -83,11 +92,17 @@ class Parking:
             # Kept until the request is complete, so that trickling does not help.
             conn.admission_deadline = deadline
             conn.admission_needed = needed
-            _wait_for(conn.sock, needed)
         conn.sock.setblocking(False)
         self._parked[conn] = deadline
         self._due = min(self._due, deadline)
-        worker.poller.register(conn.sock, EVENT_READ, partial(self._readable, conn))
+        if grows:
+            if self._edges is None:
+                self._edges = Edges(worker.poller)
+            self._edges.watch(conn.sock, needed, partial(self._readable, conn))
+        else:
+            if length:
+                _wait_for(conn.sock, needed)
+            worker.poller.register(conn.sock, EVENT_READ, partial(self._readable, conn))
         return True
 
     def complete(self, conn: Any) -> None:
@@ -105,6 +120,8 @@ class Parking:
 
     def _leave(self, conn: Any) -> None:
         del self._parked[conn]
+        if self._edges is not None and self._edges.forget(conn.sock):
+            return
         try:
             self._worker.poller.unregister(conn.sock)
         except (OSError, ValueError, KeyError):
