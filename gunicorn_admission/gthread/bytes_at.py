@@ -13,7 +13,7 @@ import socket
 import sys
 from typing import Any, NamedTuple
 
-__all__ = ["Peek", "Whole", "skip_proxy_header"]
+__all__ = ["Peek", "Whole", "is_fresh", "proxy_header_size", "skip_proxy_header"]
 
 _PEEK = int(socket.MSG_PEEK | socket.MSG_DONTWAIT)
 # On a TCP socket of Linux MSG_TRUNC throws the bytes away instead of copying them (tcp(7)).
@@ -41,7 +41,9 @@ _LARGEST_HEAD = 16 * 1024
 #: The kernel's buffer holds at least so much of a request.
 _LARGEST_PARKED = 64 * 1024
 _closes = re.compile(rb"^connection:[^\r\n]*\bclose\b", re.M)
+_V1_START, _LONGEST_V1 = b"PROXY ", 107
 _V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
+_V2_FIXED = 16
 
 
 class Whole(NamedTuple):
@@ -104,21 +106,24 @@ class Peek:
         """Bytes that the last look has seen."""
         return self._length
 
-    def missing(self) -> int:
+    def missing(self, start: int = 0) -> int:
         """
         How many bytes must be there before the request that was looked at may be complete.
+
+        Args:
+            start: Where it begins, behind a PROXY protocol header.
 
         0 when it may be read now: it is complete, or cannot be waited for because it is
         chunked, large, or its client waits for ``100 Continue``.
         """
         length = self._length
-        end = self._buffer.find(b"\r\n\r\n", 0, length)
+        end = self._buffer.find(b"\r\n\r\n", start, length)
         if end < 0:
             return length + 1 if length < _LARGEST_HEAD else 0
-        if end + 4 == length and self._buffer.startswith(_BODILESS):
+        if end + 4 == length and self._buffer.startswith(_BODILESS, start):
             return 0
         size = end + 4
-        for name, value in _body.findall(self._buffer, 0, size):
+        for name, value in _body.findall(self._buffer, start, size):
             if name[0] not in b"cC":
                 return 0
             size += int(value or 0)
@@ -156,11 +161,25 @@ def is_fresh(conn: Any) -> bool:
     return conn.parser is None or not getattr(conn.parser, "req_count", 0)
 
 
+def proxy_header_size(data: bytes) -> int | None:
+    """
+    Return the length of the PROXY protocol header, version 1 or 2, that a connection starts with.
+
+    0 without one, ``None`` while there may be one that has not arrived in full.
+    """
+    if data[: len(_V1_START)] == _V1_START[: len(data)]:
+        end = data.find(b"\r\n")
+        if end >= 0:
+            return end + 2
+        return None if len(data) < _LONGEST_V1 else 0
+    if len(data) < _V2_FIXED:
+        return None if data[: len(_V2_SIGNATURE)] == _V2_SIGNATURE[: len(data)] else 0
+    if data.startswith(_V2_SIGNATURE):
+        return _V2_FIXED + int.from_bytes(data[_V2_FIXED - 2 : _V2_FIXED], "big")
+    return 0
+
+
 def skip_proxy_header(data: bytes) -> bytes:
-    """Return what follows a PROXY protocol header, version 1 or 2; ``data`` without one."""
-    if data.startswith(b"PROXY "):
-        _, _, rest = data.partition(b"\r\n")
-        return rest
-    if data.startswith(_V2_SIGNATURE) and len(data) >= 16:
-        return data[16 + int.from_bytes(data[14:16], "big") :]
-    return data
+    """Return what follows a PROXY protocol header: nothing while it has not arrived in full."""
+    size = proxy_header_size(data)
+    return b"" if size is None else data[size:]

@@ -24,7 +24,12 @@ from gunicorn_admission.core.types import State
 from gunicorn_admission.gthread.accept_gate import AcceptGate
 from gunicorn_admission.gthread.accepting import accept_in_batches
 from gunicorn_admission.gthread.arrival import is_gone, waited_ns
-from gunicorn_admission.gthread.bytes_at import Peek, is_fresh, skip_proxy_header
+from gunicorn_admission.gthread.bytes_at import (
+    Peek,
+    is_fresh,
+    proxy_header_size,
+    skip_proxy_header,
+)
 from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.done import NOTHING_MORE, Results
 from gunicorn_admission.gthread.job import Job
@@ -89,7 +94,7 @@ class AdmissionExecutor:
         self._refuser = Refuser(worker, can, settings.shed_status)
         self._lane = Lane(self._pool, self._results, worker, settings)
         self._opening: Opening | None = None
-        if tls or can.proxied:
+        if tls or (can.proxied and not can.main_loop):
             silent = self._results.keep if worker.cfg.keepalive else None
             self._opening = Opening(self._opened, silent, settings.read_timeout)
         self._unknown = limiter.partition("(unparsed)")
@@ -180,10 +185,11 @@ class AdmissionExecutor:
             length = self._peek.length
             if data is None:
                 missing = 1
-            elif not length or self._can.proxied:
-                return None  # not looked at, or not an HTTP request yet
+            elif not length:
+                return None  # not looked at
             else:
-                missing = self._peek.missing()
+                start = proxy_header_size(data) if self._is_proxied(conn) else 0
+                missing = length + 1 if start is None else self._peek.missing(start)
             if missing and self._parking.park(conn, length, missing):
                 return NOTHING_MORE
             self._parking.complete(conn)
@@ -191,6 +197,10 @@ class AdmissionExecutor:
             # A connection without a request is what gunicorn calls kept alive.
             return self._results.ended(conn, True)
         return None
+
+    def _is_proxied(self, conn: Any) -> bool:
+        """Whether a connection may begin with a PROXY protocol header now."""
+        return self._can.proxied and is_fresh(conn)
 
     def _turn_away(self, sock: Any) -> bool:
         """Refuse what has just been accepted, in the plainest case of an overload."""
@@ -220,7 +230,7 @@ class AdmissionExecutor:
 
     def _classify(self, job: Job, head: bytes) -> None:
         try:
-            if self._can.proxied and is_fresh(job.conn):
+            if self._is_proxied(job.conn):
                 head = skip_proxy_header(head)
             found = self._classifier.classify_head(head)
             if found is not None:

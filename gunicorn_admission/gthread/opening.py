@@ -1,10 +1,10 @@
 """
 Finding out what a request is before it is decided on, where a look is not enough.
 
-TLS hides the request line, and a PROXY header may arrive alone. So threads of their own
-shake hands and read the head into the buffer of gunicorn's parser, which finds it there
-later. Clients that shake hands and then say nothing, as browsers do in advance, go back to
-the poller.
+TLS hides the request line. Before gunicorn 24, where nothing can wait for the rest on the
+main loop, a PROXY header that arrives alone does so too. So threads of their own shake hands
+and read the head into the buffer of gunicorn's parser, which finds it there later. Clients
+that shake hands and then say nothing, as browsers do in advance, go back to the poller.
 
 When these threads are all busy and slots are free, a request is run unread, and the gate
 looks at it then. Once requests have to wait that will not do: their class says who waits

@@ -20,7 +20,7 @@ from gunicorn.util import close as close_socket
 
 from gunicorn_admission.answer import raw_answer
 from gunicorn_admission.core.types import Reason
-from gunicorn_admission.gthread.bytes_at import Peek
+from gunicorn_admission.gthread.bytes_at import Peek, is_fresh
 from gunicorn_admission.gthread.capabilities import Capabilities
 from gunicorn_admission.gthread.job import Job
 
@@ -57,6 +57,8 @@ class Refuser:
             peek: Has just looked at the connection.
         """
         worker, conn = self._worker, job.conn
+        if self._can.proxied and is_fresh(conn):
+            return False  # the parser would take what comes next for the start of the connection
         keep = self._send(job, peek, keep=self._can.keepalived)
         if keep is None:
             return False
