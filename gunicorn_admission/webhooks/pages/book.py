@@ -11,7 +11,7 @@ from gunicorn_admission.webhooks.store.statements import insert
 __all__ = ["raise_page", "resolve_page", "resolve_passed"]
 
 
-def raise_page(connection: Connection, page: Page, now: int, *, times: int = 1) -> None:
+def raise_page(connection: Connection, page: Page, now: int, *, total: int | None = None) -> None:
     """
     Write a page, or count it where it is open already.
 
@@ -20,7 +20,7 @@ def raise_page(connection: Connection, page: Page, now: int, *, times: int = 1) 
 
     Args:
         now: Microseconds since the epoch.
-        times: How often it happened.
+        total: How often it happened by now; ``None`` is once more.
     """
     row = {
         "episode": 1,
@@ -31,7 +31,7 @@ def raise_page(connection: Connection, page: Page, now: int, *, times: int = 1) 
         "source": page.source,
         "event_id": page.event_id,
         "detail": page.detail(),
-        "count": times,
+        "count": 1 if total is None else total,
         "first_at": now,
         "last_at": now,
         "until": page.until,
@@ -43,7 +43,7 @@ def raise_page(connection: Connection, page: Page, now: int, *, times: int = 1) 
     renewed = {
         name: case((is_over, statement.excluded[name]), else_=pages.c[name])
         for name in row
-        if name not in ("episode", "count", "last_at")
+        if name not in ("episode", "count", "last_at", "until")
     }
     connection.execute(
         statement.on_conflict_do_update(
@@ -51,8 +51,12 @@ def raise_page(connection: Connection, page: Page, now: int, *, times: int = 1) 
             set_={
                 **renewed,
                 "episode": pages.c.episode + case((is_over, 1), else_=0),
-                "count": case((is_over, times), else_=pages.c.count + times),
+                "count": case(
+                    (is_over, statement.excluded.count),
+                    else_=pages.c.count + 1 if total is None else total,
+                ),
                 "last_at": now,
+                "until": statement.excluded.until,
             },
         )
     )

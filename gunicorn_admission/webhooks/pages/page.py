@@ -58,7 +58,7 @@ class CeilingReached:
     Attributes:
         unit: What it counts.
         used: Spent and reserved, in that unit, when it decided.
-        hard: The bound.
+        hard: The bound, or ``None`` where there is only a soft one.
         soft: The bound that only warns, where that is the one reached.
         window: In words: ``"day America/New_York"``.
         resets_at: When the window rolls, in microseconds since the epoch; ``None`` for a window
@@ -67,7 +67,7 @@ class CeilingReached:
 
     unit: str
     used: int
-    hard: int
+    hard: int | None
     soft: int | None = None
     window: str
     resets_at: int | None = None

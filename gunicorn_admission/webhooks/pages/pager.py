@@ -12,7 +12,8 @@ from sqlalchemy import Connection, and_, false, or_, select, true, update
 from gunicorn_admission.webhooks.pages.book import resolve_passed
 from gunicorn_admission.webhooks.pages.channels.channel import Channel, ChannelError
 from gunicorn_admission.webhooks.pages.lag import oldest_ages
-from gunicorn_admission.webhooks.pages.page import Page
+from gunicorn_admission.webhooks.pages.page import Condition, Page
+from gunicorn_admission.webhooks.pages.watch import watch
 from gunicorn_admission.webhooks.pages.wording import Notice
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import notices, pages
@@ -26,12 +27,13 @@ _SECOND: Final = 1_000_000
 _LEASE: Final = 60 * _SECOND
 _LONGEST_PAUSE: Final = 300 * _SECOND
 _AT_ONCE: Final = 20
+_WATCH: Final = 10 * _SECOND  # it counts open deliveries, which may be many
 
 
 class Pager:
     """
-    Tells each channel of each page: at once when it is new and when it is over, and from time
-    to time how often it happened since.
+    Looks how the consumers stand, and tells each channel of each page: at once when it is new
+    and when it is over, and from time to time how often it happened since.
 
     A notice that could not be delivered is tried again, with growing pauses, for as long as the
     page is in the book. A process that dies in the middle tells some page twice, never none.
@@ -47,6 +49,7 @@ class Pager:
     def __init__(self, store: Store, channels: Sequence[Channel]) -> None:
         self._store = store
         self._channels = tuple(channels)
+        self._watch_at = 0
 
     def run(self, stop: threading.Event, *, interval: float = 2.0) -> None:
         """Tick until told to stop, and once more then. An error of the store is logged."""
@@ -62,6 +65,9 @@ class Pager:
     def tick(self) -> int:
         """Tell what is due. Returns how many notices were delivered."""
         now = self._store.now()
+        if now >= self._watch_at:
+            self._watch_at = now + _WATCH
+            self._store.write(lambda connection: watch(connection, now))
         self._store.write(lambda connection: resolve_passed(connection, now))
         return sum(self._tell(channel) for channel in self._channels)
 
@@ -171,5 +177,9 @@ def _notice(row: Any, lags: dict[str, float]) -> Notice:
         first_at=row.first_at,
         last_at=row.last_at,
         resolved_at=row.resolved_at,
-        lags={name: lag for name, lag in lags.items() if name != row.consumer},
+        lags={
+            name: lag
+            for name, lag in lags.items()
+            if name != row.consumer or row.condition == Condition.LAGGING.value
+        },
     )

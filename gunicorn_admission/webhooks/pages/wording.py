@@ -103,7 +103,9 @@ def _ceiling(ceiling: CeilingReached | None) -> str | None:
         return None
     is_soft = ceiling.soft is not None
     bound = ceiling.soft if ceiling.soft is not None else ceiling.hard
-    kind = f"soft, hard is {ceiling.hard}" if is_soft else "hard"
+    kind = "hard"
+    if is_soft:
+        kind = "soft" if ceiling.hard is None else f"soft, hard is {ceiling.hard}"
     resets = "" if ceiling.resets_at is None else f", resets {clock_time(ceiling.resets_at)}"
     return f"{ceiling.used}/{bound} {ceiling.unit} ({kind}, {ceiling.window}{resets})"
 

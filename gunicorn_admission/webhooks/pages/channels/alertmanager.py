@@ -55,7 +55,7 @@ class AlertmanagerChannel:
         if page.event_id:
             annotations["event"] = f"{page.source}/{page.event_id}"
         if page.ceiling:
-            annotations["ceiling"] = f"{page.ceiling.hard} {page.ceiling.unit}"
+            annotations["ceiling"] = f"{page.ceiling.hard or page.ceiling.soft} {page.ceiling.unit}"
         if page.runbook:
             annotations["runbook_url"] = page.runbook
         if notice.resolved_at is None:
