@@ -75,7 +75,11 @@ class Gate:
         ticket = self.enter(request_class, environ)
         if ticket.state is not _GRANTED:
             return self.refuse(ticket, environ, start_response)
-        return self.run(ticket, self.limiter.finish, environ, start_response)
+        return self.run(ticket, self.finish, environ, start_response)
+
+    def finish(self, ticket: Ticket, outcome: Outcome) -> None:
+        """End an admitted request."""
+        self.limiter.finish(ticket, outcome)
 
     def classify(self, environ: dict[str, Any]) -> RequestClass:
         """Return the class of a parsed request."""

@@ -37,6 +37,7 @@ class Capabilities(NamedTuple):
         plain: Connections carry HTTP/1 without TLS, so their bytes can be read in front of
             the parser.
         proxied: Connections start with a PROXY protocol header.
+        http2: Clients may speak HTTP/2.
     """
 
     executor: bool
@@ -47,6 +48,7 @@ class Capabilities(NamedTuple):
     siblings: bool
     plain: bool
     proxied: bool
+    http2: bool
 
 
 _MAIN_LOOP = (
@@ -74,6 +76,7 @@ def look(worker: Any) -> Capabilities:
         main_loop=all(hasattr(worker, name) for name in _MAIN_LOOP),
         siblings=cfg.workers > 1 and not cfg.reuse_port,
         plain=not cfg.is_ssl and not h2 and protocol == "http",
+        http2=h2,
         proxied=bool(getattr(cfg, "proxy_protocol", False))
         and getattr(cfg, "proxy_protocol", "off") != "off",
     )

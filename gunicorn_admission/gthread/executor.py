@@ -67,6 +67,7 @@ class AdmissionExecutor:
 
     Attributes:
         local: What its threads tell the gate.
+        wanted: Whether a request that may run waits for a thread.
     """
 
     def __init__(
@@ -115,6 +116,10 @@ class AdmissionExecutor:
             self._linger = Linger(worker, loop)
         if self._can.siblings:
             AcceptGate(worker, lambda: self._limiter.crowded)
+
+    @property
+    def wanted(self) -> bool:
+        return self._pool.wanted
 
     # -- on the main loop ------------------------------------------------------------
 

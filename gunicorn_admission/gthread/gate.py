@@ -20,8 +20,9 @@ from gunicorn_admission.wsgi import Gate
 __all__ = ["ThreadGate", "WorkerGate"]
 
 _SHED = State.SHED
-#: Seconds that a refused HTTP/2 connection has to send its next request.
-_MOMENT = 0.05
+#: Seconds that an HTTP/2 connection has to send its next request, where its thread is needed
+#: by others, or it was refused; and where nobody else asks.
+_MOMENT, _WHILE = 0.05, 1.0
 
 
 class WorkerGate(Gate):
@@ -67,6 +68,7 @@ class ThreadGate(WorkerGate):
         worker: gunicorn's; ``app`` is its ``wsgi``.
         limiter, classifier, settings: See :class:`~gunicorn_admission.wsgi.Gate`.
         local: Shared with the executor.
+        wanted: Whether others wait for a thread now.
     """
 
     def __init__(
@@ -76,8 +78,10 @@ class ThreadGate(WorkerGate):
         classifier: Classifier,
         settings: Settings,
         local: Local,
+        wanted: Callable[[], bool],
     ) -> None:
         super().__init__(worker, limiter, classifier, settings)
+        self._wanted = wanted
         self._local = local
         self._half_closed = not worker.cfg.is_ssl  # read once: gunicorn computes it each time
 
@@ -93,6 +97,9 @@ class ThreadGate(WorkerGate):
                 return self.app(environ, start_response)
             return super().__call__(environ, start_response)
         local.job = None
+        http2 = getattr(job.conn, "is_http2", False)
+        if http2:
+            local.http2 = job.conn.parser
         if job.request_class is None:
             job.request_class = request_class = self.classify(environ)
             if request_class.exempt:
@@ -112,15 +119,18 @@ class ThreadGate(WorkerGate):
                 self.limiter.finish(job, Outcome.IGNORE)
                 return self._offer_again(job, request_class, environ, start_response)
         if job.state is _SHED:
-            if getattr(job.conn, "is_http2", False):
-                # The lane would sit here until the connection has been idle for long.
-                job.conn.parser.idle_timeout = _MOMENT
+            if http2:
+                _hurry(job.conn.parser, _MOMENT)
             return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
             is_gone, job.conn.sock, self._half_closed
         )
-        end = self.limiter.finish if getattr(job.conn, "is_http2", False) else _note
-        return self.run(job, end, environ, start_response)
+        return self.run(job, self.finish if http2 else _note, environ, start_response)
+
+    def finish(self, ticket: Ticket, outcome: Outcome) -> None:
+        """End a request of an HTTP/2 connection, which keeps the thread and may keep it idle."""
+        super().finish(ticket, outcome)
+        _hurry(self._local.http2, _MOMENT if self._wanted() else _WHILE)
 
     def refuse(
         self, ticket: Ticket, environ: dict[str, Any], start_response: Callable[..., Any]
@@ -156,6 +166,12 @@ class ThreadGate(WorkerGate):
         drained = super().drain(environ)
         self._local.unread = not drained
         return drained
+
+
+def _hurry(connection: Any, seconds: float) -> None:
+    """Let an HTTP/2 connection give up its thread once idle for so long (gunicorn 27)."""
+    if hasattr(connection, "idle_timeout"):
+        connection.idle_timeout = min(connection.idle_timeout or seconds, seconds)
 
 
 def _note(job: Ticket, outcome: Outcome) -> None:

@@ -119,11 +119,17 @@ def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: 
     pool = AdmissionExecutor(
         worker, can, limiter, classifier, settings, resolved.threads, time.monotonic_ns
     )
-    worker.wsgi = ThreadGate(worker, limiter, classifier, settings, pool.local)
+    worker.wsgi = ThreadGate(worker, limiter, classifier, settings, pool.local, lambda: pool.wanted)
     replaced, worker.tpool = worker.tpool, pool
     replaced.shutdown(wait=False)
     quiet_stalled_senders(worker.log)
     _announce("executor", resolved, "")
+    if can.http2:
+        _log.warning(
+            "admission: with HTTP/2 each connection holds one of the %d threads while it is open, "
+            "so as many clients hold them all; better let a proxy in front speak HTTP/2",
+            resolved.threads,
+        )
     return Installed("executor", limiter, classifier, _report(worker, limiter, settings))
 
 

@@ -78,6 +78,11 @@ class Pool:
         for _ in range(EXEMPT_THREADS):
             self._exempt.put(None)
 
+    @property
+    def wanted(self) -> bool:
+        """Whether a request that may run waits for a thread."""
+        return not self._ready.empty()
+
     def settle(self, job: Job, result: object, error: BaseException | None) -> None:
         """
         Hand a result to the main loop; an error ends its connection and nothing else.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 from collections.abc import Iterator
@@ -14,7 +15,14 @@ import h2.connection
 import h2.events
 import pytest
 
-from tests.integration.admission import configuration, hold, running, settled
+from tests.integration.admission import (
+    configuration,
+    hold,
+    running,
+    settled,
+    statistics,
+    wait_statistics,
+)
 from tests.integration.certificate import make_certificate
 from tests.integration.server import Gunicorn
 from tests.integration.wire import PATIENCE
@@ -95,6 +103,31 @@ def test_every_stream_has_a_slot_of_its_own(server: Gunicorn, context: ssl.SSLCo
             assert client.get("/decision/a")[0] == 200
         # The thread is the connection's, but no slot is.
         assert settled(server)["released_twice"] == before["released_twice"]
+
+
+def test_idle_connections_give_their_threads_back(
+    server: Gunicorn, context: ssl.SSLContext
+) -> None:
+    server.wait_log("admission: with HTTP/2 each connection holds one of the 2 threads")
+    with contextlib.ExitStack() as stack:
+        for _ in range(2):  # there are two threads, and these stay for a minute if they may
+            assert stack.enter_context(Client(server, context)).get("/echo/a")[0] == 200
+        assert stack.enter_context(Client(server, context)).get("/echo/b")[0] == 200
+
+
+def test_refused_streams_do_not_count_for_max_requests(
+    server: Gunicorn, context: ssl.SSLContext
+) -> None:
+    with Client(server, context) as client:
+        assert client.get("/echo/a")[0] == 200  # its thread is there, and stays
+        held = hold(server, 1, "nr")
+        other = server.send("/block/nr")  # granted, and waits for that thread
+        before = wait_statistics(server, inflight=2)["nr"]
+        assert client.get("/echo/b")[0] == 503
+        assert statistics(server)["nr"] == before + 1  # that one
+    held.release()
+    assert other.response().status == 200
+    settled(server)
 
 
 def test_refused_connections_do_not_keep_the_threads_that_refuse(
