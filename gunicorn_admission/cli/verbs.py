@@ -23,6 +23,7 @@ __all__ = ["root"]
 _ON_STORE = {
     "db": "db",
     "events": "events",
+    "purge": "purge",
     "sources": "sources",
 }
 

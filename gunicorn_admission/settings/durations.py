@@ -14,7 +14,7 @@ __all__ = ["DurationLike", "format_duration", "parse_duration", "to_ns"]
 DurationLike = float | int | str | timedelta
 """What a setting that is a duration accepts; bare numbers are seconds."""
 
-_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _TEXT: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", re.ASCII)
 _EXPECTED: Final = "a duration of 0 or more such as 0.005, '5ms', '1.5s' or '2m'"
 
@@ -25,7 +25,7 @@ def parse_duration(value: DurationLike, field: str = "duration") -> float:
 
     Args:
         value: A ``timedelta``, a number of seconds, or text with one of the units
-            ``us ms s m h``; text without a unit is seconds.
+            ``us ms s m h d``; text without a unit is seconds.
         field: Name of the setting, for the error.
 
     Raises:

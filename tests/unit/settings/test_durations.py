@@ -56,7 +56,7 @@ def test_refuses_what_is_no_duration(written: DurationLike) -> None:
 
 
 def test_names_the_unknown_unit() -> None:
-    with pytest.raises(ConfigError, match=r"'parsec' is no unit; known are us, ms, s, m, h"):
+    with pytest.raises(ConfigError, match=r"'parsec' is no unit; known are us, ms, s, m, h, d"):
         parse_duration("5 parsec")
 
 
