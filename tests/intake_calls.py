@@ -10,10 +10,11 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Row, select
 
+from gunicorn_admission.webhooks.metrics import Metrics
 from gunicorn_admission.webhooks.store import Store, schema
 from tests.senders import Sent, hexed
 
-__all__ = ["Answered", "environ_of", "github_sent", "path_of", "post", "rows"]
+__all__ = ["Answered", "counted", "environ_of", "github_sent", "path_of", "post", "rows"]
 
 SECRET = "It's a Secret to Everybody"
 
@@ -86,6 +87,12 @@ def post(app: Callable[..., Any], source: str, sent: Sent, **changes: Any) -> An
     found = {name.lower(): value for name, value in headers}
     assert int(found["content-length"]) == len(body) or environ["REQUEST_METHOD"] == "HEAD"
     return Answered(int(status.split()[0]), found, body)
+
+
+def counted(metrics: Metrics, key: str = "intake_requests") -> dict[tuple[str, ...], float]:
+    """Counts of one metric by its labels."""
+    counters = metrics.measured().counters
+    return {labels: n for (name, labels), n in counters.items() if name == key}
 
 
 def rows(store: Store, source: str | None = None) -> list[Row[Any]]:

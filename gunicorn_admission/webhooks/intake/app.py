@@ -53,7 +53,7 @@ class Intake:
         prefix: str = "/hooks",
         **options: Any,
     ) -> None:
-        opened = store if isinstance(store, Store) else Store(store or store_url())
+        opened = Store(store or store_url()) if store is None or isinstance(store, str) else store
         self.receiver = Receiver(opened, sources, prefix=prefix, **options)
         self._reports_in = 0
 

@@ -96,7 +96,6 @@ class Receiver:
         self._monotonic = monotonic
         self._chance = chance
         self._notes = Notes(metrics, monotonic)
-        self._announced: list[RouteRule] = []
         announce(self.rules)
 
     def rules(self) -> list[RouteRule]:
@@ -257,10 +256,7 @@ class Receiver:
 
     def _announce(self) -> None:
         """Tell admission of new sources; what it knows already it keeps until the next start."""
-        rules = self.rules()
-        if rules != self._announced:
-            self._announced = rules
-            announce(self.rules)
+        announce(self.rules)
 
 
 _SMALL: Final = 65536

@@ -57,7 +57,7 @@ class Sources:
         given: From code; they win over those of the store, and work while it is down.
         store: Has more of them; ``None`` for no others.
         refresh: Seconds after which files, variables and the store are read again.
-        changed: Called after each time they were read.
+        changed: Called when they are others than they were.
         monotonic: Seconds.
 
     Raises:
@@ -124,11 +124,13 @@ class Sources:
         try:
             if self._process == os.getpid() and self._monotonic() < self._due:
                 return
+            before = [ready.source for ready in self._ready.values()]
             self._read()
+            changed = before != [ready.source for ready in self._ready.values()]
             self._process, self._due = os.getpid(), self._monotonic() + self._refresh
         finally:
             self._lock.release()
-        if self._changed is not None:
+        if changed and self._changed is not None:
             self._changed()
 
     def _read(self) -> None:

@@ -1,0 +1,148 @@
+"""The one transaction of a request, on both databases: once, whole batches, first bytes win."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gunicorn_admission.webhooks.intake import Intake, Source
+from gunicorn_admission.webhooks.metrics import Metrics
+from gunicorn_admission.webhooks.store import Store
+from tests import senders
+from tests.intake_calls import counted, github_sent, post, rows
+from tests.senders import AT, to_json
+
+Make = Callable[..., Intake]
+
+
+@pytest.fixture
+def store(any_store: Store) -> Store:
+    return any_store
+
+
+def test_stored_then_duplicate(make: Make, store: Store, metrics: Metrics) -> None:
+    app, sent = make(), github_sent(b'{"a": 1}', "d-1")
+    first, again = post(app, "git", sent), post(app, "git", sent)
+    assert (first.status, first.json()) == (200, {"result": "stored"})
+    assert (again.status, again.json()) == (200, {"result": "duplicate"})
+    assert first.headers["cache-control"] == "no-store"
+    (row,) = rows(store)
+    assert (row.source, row.event_id, row.type, row.body) == ("git", "d-1", "push", b'{"a": 1}')
+    assert (row.duplicates, row.conflicts, row.key_id) == (1, 0, "key-1")
+    assert row.received_at == round(AT * 1e6)
+    assert counted(metrics) == {("git", "stored"): 1, ("git", "duplicate"): 1}
+    assert counted(metrics, "intake_events") == {("git",): 1}
+    assert counted(metrics, "intake_duplicates") == {("git",): 1}
+
+
+def test_same_id_with_other_bytes_is_a_conflict_and_the_first_wins(
+    make: Make, store: Store, metrics: Metrics, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = make()
+    post(app, "git", github_sent(b"first", "d-1"))
+    other = post(app, "git", github_sent(b"other", "d-1"))
+    assert (other.status, other.json()) == (200, {"result": "duplicate"})
+    (row,) = rows(store)
+    assert (row.body, row.duplicates, row.conflicts) == (b"first", 0, 1)
+    assert counted(metrics, "id_conflicts") == {("git",): 1}
+    assert "came again with other bytes" in caplog.text
+    assert "other" not in caplog.text.replace("other bytes", "")
+
+
+KIT = Source("kit", provider="kit", secrets=["kit-secret"])
+
+
+def kit(*ids: str, text: str = "") -> senders.Sent:
+    events = [{"id": one, "type": "a", "text": text} for one in ids]
+    return senders.kit(to_json({"delivery_id": "9", "events": events}), "kit-secret", AT)
+
+
+def test_batch_is_split(make: Make, store: Store, metrics: Metrics) -> None:
+    app = make(KIT)
+    assert post(app, "kit", kit("b", "a", "b")).json() == {"result": "stored"}
+    kept = {row.event_id: row for row in rows(store)}
+    assert set(kept) == {"a", "b"}
+    assert kept["a"].body == b'{"id": "a", "type": "a", "text": ""}'
+    assert {row.delivery_id for row in kept.values()} == {"9"}
+    assert (kept["a"].duplicates, kept["b"].duplicates) == (0, 1)
+    assert post(app, "kit", kit("b", "c")).json() == {"result": "stored"}
+    assert post(app, "kit", kit("a", "b", "c", text="other")).json() == {"result": "duplicate"}
+    kept = {row.event_id: row for row in rows(store)}
+    assert [(kept[i].duplicates, kept[i].conflicts) for i in "abc"] == [(0, 1), (2, 1), (0, 1)]
+    assert counted(metrics, "intake_events") == {("kit",): 3}
+
+
+def test_large_batch(make: Make, store: Store) -> None:
+    app, ids = make(KIT), [f"e{n:04}" for n in range(1200)]
+    assert post(app, "kit", kit(*ids)).status == 200
+    assert post(app, "kit", kit(*ids)).json() == {"result": "duplicate"}
+    kept = rows(store)
+    assert [row.event_id for row in kept] == ids
+    assert {row.duplicates for row in kept} == {1}
+
+
+MAILGUN = Source("mail", provider="mailgun", secrets=["key-1"])
+
+
+def test_nonce_is_good_once(make: Make, store: Store, metrics: Metrics) -> None:
+    app = make(MAILGUN)
+
+    def mail(event_id: str) -> senders.Sent:
+        body = to_json({"event-data": {"id": event_id, "event": "opened"}})
+        return senders.mailgun(body, "key-1", AT)  # the same token each time
+
+    assert post(app, "mail", mail("m-1")).json() == {"result": "stored"}
+    assert post(app, "mail", mail("m-1")).json() == {"result": "duplicate"}
+    assert post(app, "mail", mail("m-2")).status == 401
+    assert [row.event_id for row in rows(store)] == ["m-1"]
+    assert counted(metrics, "verify_failures") == {("mail", "nonce_reused"): 1}
+
+
+def test_what_is_kept_of_the_headers(make: Make, store: Store) -> None:
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    sent = github_sent(b"{}", "d-1")
+    headers = {
+        **sent.headers,
+        "Authorization": "Bearer 1",
+        "Cookie": "a=2",
+        "X-Api-Key": "3",
+        "Traceparent": trace,
+        "Content-Type": "application/json",
+        "X-Long": "y" * 5000,
+        "X-Nul": "a\x00b",
+    }
+    assert post(make(), "git", sent._replace(headers=headers)).status == 200
+    (row,) = rows(store)
+    kept = dict(row.headers)
+    assert kept["X-Hub-Signature-256"] == sent.headers["X-Hub-Signature-256"]
+    assert kept["X-Nul"] == "ab"
+    assert not {"Authorization", "Cookie", "X-Api-Key", "X-Long"} & set(kept)
+    assert (row.traceparent, row.content_type) == (trace, "application/json")
+
+
+def test_a_router_sees_new_events_only_and_its_error_keeps_nothing(
+    make: Make, store: Store
+) -> None:
+    seen: list[list[str]] = []
+
+    class Router:
+        fails = False
+
+        def route(self, connection: object, events: Any) -> None:
+            seen.append([event.event_id for event in events])
+            if self.fails:
+                raise RuntimeError
+
+    router = Router()
+    app = make(KIT, router=router)
+    post(app, "kit", kit("a", "b"))
+    post(app, "kit", kit("b", "c"))
+    post(app, "kit", kit("a"))
+    assert seen == [["a", "b"], ["c"]]
+    router.fails = True
+    assert post(app, "kit", kit("d")).status == 503
+    router.fails = False
+    assert post(app, "kit", kit("d")).json() == {"result": "stored"}
+    assert [row.event_id for row in rows(store)] == ["a", "b", "c", "d"]
