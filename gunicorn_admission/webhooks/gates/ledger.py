@@ -156,6 +156,30 @@ class Ledger:
         change(connection, key, now, **values)
         return True
 
+    def hand_back(
+        self,
+        connection: Connection,
+        *,
+        consumer: str,
+        source: str,
+        event_id: str,
+        lease: str,
+        now: int,
+    ) -> bool:
+        """
+        Take back an attempt whose handler was not called; it costs nothing.
+
+        Returns:
+            ``False``: the lease was lost, and nothing is recorded.
+        """
+        key = Key(consumer, source, event_id)
+        _, row = self._fenced(connection, key, lease)
+        if row is None:
+            return False
+        values = {"state": "failed", "lease": None, "lease_until": None}
+        change(connection, key, now, attempts=row.attempts - 1, **values)
+        return True
+
     def extend(
         self,
         connection: Connection,
