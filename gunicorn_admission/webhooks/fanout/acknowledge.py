@@ -14,16 +14,12 @@ from sqlalchemy import Connection, update
 
 from gunicorn_admission.webhooks.fanout.claims import Lease
 from gunicorn_admission.webhooks.fanout.outcome import GiveUp, LeaseLost, RetryIn
-from gunicorn_admission.webhooks.fanout.paging import page_death, page_failing
 from gunicorn_admission.webhooks.fanout.states import State
 from gunicorn_admission.webhooks.fanout.verdicts import in_words
 from gunicorn_admission.webhooks.gates import Ledger
 from gunicorn_admission.webhooks.store.schema import attempts, deliveries
 
 __all__ = ["complete", "extend", "fail", "hand_back"]
-
-#: Failed attempts of one event after which somebody is told.
-_FAILING = 3
 
 
 def complete(
@@ -66,12 +62,11 @@ def fail(
         LeaseLost: Another worker has the delivery.
     """
     number, words = lease.event.attempt, in_words(error)
-    key, event = _key(lease), lease.event
+    key = _key(lease)
     if isinstance(error, (GiveUp, *no_retry)) or number >= lease.retry.max_attempts:
         _finish(connection, lease, now, State.DEAD, {"last_error": words, "finished_at": now})
         if not ledger.bury(connection, **key, lease=lease.token, now=now):
             raise _lost(lease)
-        page_death(connection, event.consumer, event.source, event.event_id, words, now)
         _end_attempt(connection, lease, now, "dead", words)
         return State.DEAD
     pause = error.pause if isinstance(error, RetryIn) else lease.retry.pause(number, random)
@@ -79,8 +74,6 @@ def fail(
     _finish(connection, lease, now, State.PENDING, values)
     if not ledger.fail(connection, **key, lease=lease.token, now=now):
         raise _lost(lease)
-    if number == _FAILING:
-        page_failing(connection, event.consumer, event.source, event.event_id, words, now)
     _end_attempt(connection, lease, now, "failed", words)
     return State.PENDING
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, update
 
 from gunicorn_admission.webhooks.fanout.consumers import Consumer
-from gunicorn_admission.webhooks.fanout.paging import page_death, page_decision
 from gunicorn_admission.webhooks.fanout.retry import RetryPolicy
 from gunicorn_admission.webhooks.fanout.states import FINISHED, NEVER, State
 from gunicorn_admission.webhooks.gates import Decision, Kind, Ledger
+from gunicorn_admission.webhooks.pages import pages_about, raise_page
 from gunicorn_admission.webhooks.store.schema import attempts, deliveries
 
 __all__ = ["Verdicts", "in_words"]
@@ -72,7 +72,7 @@ class Verdicts:
             }
         )
         self.counts["admitted"] += 1
-        page_decision(self.connection, decision, self.now)
+        self._page(decision)
 
     def stop(self, row: Row[Any], decision: Decision) -> None:
         """It was not admitted; no attempt was made."""
@@ -81,7 +81,7 @@ class Verdicts:
         self._set(row, _STATES[decision.kind], until, error=words)
         if decision.is_new:
             self.counts[decision.kind.value] += 1
-        page_decision(self.connection, decision, self.now)
+        self._page(decision)
 
     def skip(self, row: Row[Any]) -> None:
         """It was seen in shadow."""
@@ -147,7 +147,10 @@ class Verdicts:
         )
         self._set(row, State.DEAD, self.now, attempts=attempts, error=words)
         self.counts["dead"] += 1
-        page_death(self.connection, self.consumer.name, row.source, row.event_id, words, self.now)
+
+    def _page(self, decision: Decision) -> None:
+        for page in pages_about(decision):
+            raise_page(self.connection, page, self.now)
 
     def _end_attempt(self, row: Row[Any], outcome: str) -> None:
         self.connection.execute(

@@ -65,7 +65,9 @@ def create(connection: Connection, key: Key, now: int, **values: Any) -> bool:
     """Make the row; ``False`` if another transaction made it first."""
     statement = statements.insert(connection, ledger).on_conflict_do_nothing()
     row = {**key.as_dict(), "created_at": now, "updated_at": now, **values}
-    return connection.execute(statement, row).rowcount == 1
+    # Not rowcount: an engine may not count what it inserts.
+    made = connection.execute(statement.returning(ledger.c.state), row)
+    return made.one_or_none() is not None
 
 
 def change(connection: Connection, key: Key, now: int, **values: Any) -> None:
