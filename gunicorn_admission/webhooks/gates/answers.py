@@ -15,10 +15,10 @@ from gunicorn_admission.webhooks.gates.policy import AtCeiling, Charge
 from gunicorn_admission.webhooks.gates.record import Key, State, change, held_of
 from gunicorn_admission.webhooks.store.schema.gates import ledger
 
-__all__ = ["Answer", "BEYOND", "cause", "decide", "recorded"]
+__all__ = ["APPROVED", "Answer", "BEYOND", "cause", "decide", "recorded"]
 
-#: An operator's permit to pass a ceiling that has no room.
-BEYOND = "beyond"
+#: An operator's permit: to run when there is room, or to pass a ceiling that has none.
+APPROVED, BEYOND = "approved", "beyond"
 
 _KINDS = {
     State.REFUSED: Kind.REFUSED,

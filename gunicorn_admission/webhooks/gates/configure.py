@@ -70,13 +70,13 @@ def configure(
         "revision": secrets.token_hex(8),
         "updated_at": now,
     } | ({"declared": wanted} if declared else {})
-    is_first = (
-        connection.execute(
-            statements.insert(connection, gates).on_conflict_do_nothing(),
-            {"consumer": consumer, "created_at": now, **columns},
-        ).rowcount
-        == 1
+    made = connection.execute(
+        statements.insert(connection, gates)
+        .on_conflict_do_nothing()
+        .returning(gates.c.consumer),
+        {"consumer": consumer, "created_at": now, **columns},
     )
+    is_first = made.one_or_none() is not None
     before: dict[str, Any] | None = None
     if not is_first:
         said = connection.execute(

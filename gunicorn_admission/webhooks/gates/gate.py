@@ -14,7 +14,7 @@ from gunicorn_admission.webhooks.gates.spans import parse_span
 from gunicorn_admission.webhooks.gates.units import check_cost
 from gunicorn_admission.webhooks.store.schema.gates import ceilings, gates
 
-__all__ = ["Bound", "Gate", "Gates", "as_ceiling", "load_gate"]
+__all__ = ["Bound", "Gate", "Gates", "as_ceiling", "load_gate", "lock_gate"]
 
 _LOCK = select(gates.c.revision).where(gates.c.consumer == bindparam("consumer")).with_for_update()
 _GATE = select(gates).where(gates.c.consumer == bindparam("consumer"))
@@ -92,6 +92,16 @@ def load_gate(connection: Connection, consumer: str) -> Gate | None:
     )
 
 
+def lock_gate(connection: Connection, consumer: str) -> str | None:
+    """
+    Hold a gate until the transaction ends; its revision, or ``None`` if there is none.
+
+    On SQLite the transaction itself is the lock.
+    """
+    found: str | None = connection.execute(_LOCK, {"consumer": consumer}).scalar_one_or_none()
+    return found
+
+
 class Gates:
     """
     Reads gates once for each revision.
@@ -103,12 +113,8 @@ class Gates:
         self._known: dict[str, Gate] = {}
 
     def lock(self, connection: Connection, consumer: str) -> Gate | None:
-        """
-        Hold the gate until the transaction ends, and return it; ``None`` if there is none.
-
-        On SQLite the transaction itself is the lock.
-        """
-        revision = connection.execute(_LOCK, {"consumer": consumer}).scalar_one_or_none()
+        """Hold a gate until the transaction ends, and return it; ``None`` if there is none."""
+        revision = lock_gate(connection, consumer)
         if revision is None:
             return None
         gate = self._known.get(consumer)

@@ -27,6 +27,7 @@ from gunicorn_admission.webhooks.gates.record import (
     held_of,
 )
 from gunicorn_admission.webhooks.gates.units import check_cost
+from gunicorn_admission.webhooks.gates.wake import wake_next
 
 __all__ = ["Ledger"]
 
@@ -255,7 +256,10 @@ class Ledger:
         if lease is not None and _has_cost(gate, actual):
             self._settle(connection, key, gate, row, now, actual)
         else:
-            book.release(connection, held_of(row), answers.cause(key, row.attempts, now))
+            held = held_of(row)
+            book.release(connection, held, answers.cause(key, row.attempts, now))
+            if any(amount for *_, amount in held):
+                wake_next(connection, key.consumer, now)
         change(connection, key, now, state=state, lease=None, lease_until=None, held=None)
         return True
 
@@ -278,14 +282,16 @@ class Ledger:
         now: int,
         actual: Mapping[str, int] | None,
     ) -> None:
-        real = check_cost(actual or {}, "actual")
+        told = check_cost(actual or {}, "actual")
         held = held_of(row)
         if gate is None or not held:
             return
         if gate.charge is Charge.EVENT:
-            real = {}
-        spent = [real.get(gate.units[ceiling], amount) for ceiling, _, amount in held]
+            told = {}
+        spent = [told.get(gate.units[ceiling], amount) for ceiling, _, amount in held]
         book.settle(connection, held, spent, answers.cause(key, row.attempts, now))
+        if any(real < amount for real, (*_, amount) in zip(spent, held, strict=True)):
+            wake_next(connection, key.consumer, now)
 
 
 def _has_cost(gate: Gate | None, actual: Mapping[str, int] | None) -> bool:

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, and_, select, update
 
-from gunicorn_admission.webhooks.gates.record import Key, State
+from gunicorn_admission.webhooks.gates.record import Key, State, change
 from gunicorn_admission.webhooks.store.schema import deliveries, events, ledger
 
-__all__ = ["wake_deferred", "wake_event"]
+__all__ = ["wake_deferred", "wake_event", "wake_next"]
+
+
+_DEFERRED = and_(
+    ledger.c.state == State.DEFERRED.value,
+    ledger.c.state != State.COMPLETED.value,  # as the index says it
+)
 
 
 def wake_deferred(connection: Connection, consumer: str, now: int) -> None:
     """Let every deferred event of a consumer be looked at again now."""
     due = and_(
         ledger.c.consumer == consumer,
-        ledger.c.state == State.DEFERRED.value,
-        ledger.c.state != State.COMPLETED.value,  # as the index says it
+        _DEFERRED,
         ledger.c.defer_until > now,
     )
     _wake(connection, consumer, due, now)
     connection.execute(update(ledger).where(due).values(defer_until=now))
+
+
+def wake_next(connection: Connection, consumer: str, now: int) -> None:
+    """Let the event that has been deferred longest be looked at: something was given back."""
+    row = connection.execute(
+        select(ledger.c.source, ledger.c.event_id)
+        .where(ledger.c.consumer == consumer, _DEFERRED, ledger.c.defer_until > now)
+        .order_by(ledger.c.updated_at)
+        .limit(1)
+    ).first()
+    if row is not None:
+        key = Key(consumer, row.source, row.event_id)
+        change(connection, key, now, defer_until=now)
+        wake_event(connection, key, now)
 
 
 def wake_event(connection: Connection, key: Key, now: int) -> None:

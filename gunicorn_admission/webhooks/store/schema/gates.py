@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    JSON,
     CheckConstraint,
     Column,
     ForeignKey,
@@ -14,10 +15,14 @@ from sqlalchemy import (
     UniqueConstraint,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from gunicorn_admission.webhooks.store.schema.base import BIG, DOCUMENT, KEY, metadata
 
 __all__ = ["ceilings", "entries", "gates", "ledger", "windows"]
+
+#: A document that may be missing: as NULL, and not as a document that says null.
+OPTIONAL = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
 
 #: The policy of a consumer that has ceilings. Whoever decides or settles for the consumer locks
 #: this row first, so that what it then reads of windows and ledger stays true until its commit.
@@ -28,7 +33,7 @@ gates = Table(
     Column("at_ceiling", String(8), nullable=False),  # refuse, defer, review
     Column("charge", String(8), nullable=False),  # event, attempt, actual
     Column("cost", DOCUMENT, nullable=False),  # {unit: amount} of an event that names none
-    Column("declared", DOCUMENT),  # by the code, the last time; a change there is applied once
+    Column("declared", OPTIONAL),  # by the code, the last time; a change there is applied once
     Column("revision", String(16), nullable=False),  # random: another one after each change
     Column("created_at", BIG, nullable=False),
     Column("updated_at", BIG, nullable=False),
@@ -97,10 +102,10 @@ ledger = Table(
     Column("attempts", Integer, nullable=False, server_default="0"),  # that were admitted
     Column("lease", String(32)),  # fencing token of the attempt under way
     Column("lease_until", BIG),
-    Column("held", DOCUMENT),  # open reservations: [[ceiling, starts_at, amount], ...]
+    Column("held", OPTIONAL),  # open reservations: [[ceiling, starts_at, amount], ...]
     Column("defer_until", BIG),
     Column("permit", String(8)),  # an operator's: approved, or beyond (the ceiling)
-    Column("answer", DOCUMENT),  # what was decided last at a ceiling, to say the same again
+    Column("answer", OPTIONAL),  # what was decided last at a ceiling, to say the same again
     Column("duplicates", Integer, nullable=False, server_default="0"),
     Column("refusals", Integer, nullable=False, server_default="0"),
     Column("deferrals", Integer, nullable=False, server_default="0"),
