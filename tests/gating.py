@@ -35,9 +35,7 @@ class Gated:
 
     def configure(self, policy: GatePolicy, **options: Any) -> bool:
         return self.store.write(
-            lambda connection: configure(
-                connection, self.consumer, policy, now=self.now, **options
-            )
+            lambda connection: configure(connection, self.consumer, policy, now=self.now, **options)
         )
 
     def admit(

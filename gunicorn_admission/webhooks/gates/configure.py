@@ -71,9 +71,7 @@ def configure(
         "updated_at": now,
     } | ({"declared": wanted} if declared else {})
     made = connection.execute(
-        statements.insert(connection, gates)
-        .on_conflict_do_nothing()
-        .returning(gates.c.consumer),
+        statements.insert(connection, gates).on_conflict_do_nothing().returning(gates.c.consumer),
         {"consumer": consumer, "created_at": now, **columns},
     )
     is_first = made.one_or_none() is not None

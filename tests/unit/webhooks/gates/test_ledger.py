@@ -229,8 +229,7 @@ def test_after_a_crash_the_same_reservation_is_used(any_store: Store) -> None:
     zombie = gated.leases["x"]
     assert gated.admit("x").kind is Kind.IN_PROGRESS
     gated.now += LEASE
-    (leaked,) = gated.audit() or [None] if gated.audit() else [None]
-    assert leaked is None  # to the very end of the lease it is held
+    assert clean(gated)  # to the very end of the lease it is held
     gated.now += 1
     assert [each.fault.value for each in gated.audit()] == ["leaked"]
     assert gated.admit("x").attempt == 2  # though the ceiling is full
@@ -351,18 +350,16 @@ def test_skipped_is_recorded_and_may_be_replayed(any_store: Store) -> None:
     assert clean(gated)
 
 
-@pytest.mark.parametrize("charge", ["event", "attempt", "actual"])
-@pytest.mark.parametrize(
-    "bad", [float("nan"), 1.0, -1, True, "1", None, 10**16], ids=lambda bad: repr(bad)
-)
-def test_only_whole_numbers_are_spent(sqlite_store_url: str, charge: str, bad: object) -> None:
+def test_only_whole_numbers_are_spent(sqlite_store_url: str) -> None:
     with Store(sqlite_store_url) as store:
-        gated = Gated(store, policy(9, charge=charge))
-        with pytest.raises(ConfigError, match="whole number"):
-            gated.admit("a", {"requests": bad})  # type: ignore[dict-item]
+        gated = Gated(store, policy(9, charge="actual"))
+        for bad in (float("nan"), 1.0, -1, True, "1", None, 10**16):
+            with pytest.raises(ConfigError, match="whole number"):
+                gated.admit("a", {"requests": bad})  # type: ignore[dict-item]
         assert gated.admit("a").is_new
-        with pytest.raises(ConfigError, match="actual"):
-            gated.complete("a", actual={"requests": bad})
+        for bad in (float("nan"), 1.0, -1, True, "1", None, 10**16):
+            with pytest.raises(ConfigError, match="actual"):
+                gated.complete("a", actual={"requests": bad})
         assert gated.complete("a") and clean(gated)
 
 
