@@ -295,3 +295,15 @@ def test_goals_are_relative_to_the_same_round_and_can_be_missed() -> None:
     assert not verdicts["A", "goodput"]._replace(values=[0.5, 0.9, 1.0]).met
     assert verdicts["A", "broken"].values == [0, 0]
     assert ("BFG", "goodput") not in verdicts
+
+
+@pytest.mark.integration
+def test_intake_takes_events_in_while_consumers_work(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    options = ("--seconds", "0.5", "--processes", "1", "--stores", "sqlite", "--json", str(out))
+    said = run("benchmarks.intake", *options)
+    assert "| sqlite | 1 |" in said
+    (figures,) = json.loads(out.read_text())
+    assert figures["events"] > 0
+    assert figures["others"] == 0
+    assert 0 < figures["p50"] <= figures["p99"] <= figures["p999"] <= figures["worst"]
