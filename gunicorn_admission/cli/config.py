@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import runpy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,9 +12,9 @@ import click
 from rich.markup import escape
 from rich.table import Table
 
+from gunicorn_admission.cli.conf_file import run_conf
 from gunicorn_admission.cli.tables import show
 from gunicorn_admission.errors import ConfigError
-from gunicorn_admission.hooks import install
 from gunicorn_admission.settings import Settings, Source, load, locate
 from gunicorn_admission.settings.describe import Row, explain
 from gunicorn_admission.settings.durations import format_duration
@@ -43,7 +42,7 @@ def config(conf: Path | None, toml: Path | None, threads: int | None, as_json: b
     \b
       gunicorn-admission config -c gunicorn.conf.py --threads 64
     """
-    names, keywords = ({}, {}) if conf is None else _run(conf)
+    names, keywords = ({}, {}) if conf is None else run_conf(conf)
     settings, sources = load(keywords, conf=names, environ=os.environ, toml_path=toml)
     if threads is None:
         threads = settings.threads or _threads(names)
@@ -57,17 +56,6 @@ def config(conf: Path | None, toml: Path | None, threads: int | None, as_json: b
         click.echo(f"\nWith {threads} threads:")
         for name, value in derived.items():
             click.echo(f"  {name:10} {value}")
-
-
-def _run(conf: Path) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    """Run a gunicorn configuration; its names, and the keywords of ``install`` in it."""
-    try:
-        names = runpy.run_path(str(conf))
-    except ConfigError:
-        raise
-    except Exception as error:
-        raise click.ClickException(f"{conf} cannot be run: {error!r}") from error
-    return names, install(names).keywords
 
 
 def _threads(names: Mapping[str, Any]) -> int | None:

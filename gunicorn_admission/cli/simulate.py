@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from gunicorn_admission.cli.extras import needs
+from gunicorn_admission.cli.progress import bar
+from gunicorn_admission.cli.seeds import parse_seeds
 from gunicorn_admission.cli.tables import show
 from gunicorn_admission.errors import ConfigError
 
@@ -22,9 +21,8 @@ if TYPE_CHECKING:
     from gunicorn_admission.sim.compare import Comparison
     from gunicorn_admission.sim.figures import Figures
 
-__all__ = ["parse_seeds", "simulate"]
+__all__ = ["simulate"]
 
-_MOST_SEEDS = 1000
 #: Expected arrivals from which on a bar is shown while they are worked off.
 _LONG = 20_000
 
@@ -76,7 +74,7 @@ def simulate(
     if plot is not None:
         _check(plot)
     runs = len(limits) * len(numbers)
-    with _progress(chosen.name, runs, runs * chosen.arrivals > _LONG) as done:
+    with bar(chosen.name, runs, wanted=runs * chosen.arrivals > _LONG) as done:
         comparison = comparing.compare(
             chosen, limits, numbers, processes=jobs or os.cpu_count() or 1, done=done
         )
@@ -90,28 +88,6 @@ def simulate(
         show(_table(comparison))
 
 
-def parse_seeds(text: str) -> tuple[int, ...]:
-    """
-    Return the seeds that a user meant: ``3`` is how many, ``4,8,15`` is which.
-
-    Raises:
-        ConfigError: Neither.
-    """
-    parts = text.replace(" ", "").split(",")
-    if all(part.isascii() and part.isdigit() for part in parts):
-        numbers = tuple(dict.fromkeys(int(part) for part in parts))
-        if len(parts) > 1 and len(numbers) <= _MOST_SEEDS:
-            return numbers
-        if len(parts) == 1 and 1 <= numbers[0] <= _MOST_SEEDS:
-            return tuple(range(1, numbers[0] + 1))
-    raise ConfigError(
-        "seeds",
-        text,
-        f"how many, from 1 to {_MOST_SEEDS}, or which, separated by commas",
-        "5 runs the seeds 1 to 5; '7,' runs seed 7",
-    )
-
-
 def _check(plot: Path) -> None:
     """Refuse before the work, not after it, what cannot be drawn."""
     with needs("--plot"):
@@ -119,18 +95,6 @@ def _check(plot: Path) -> None:
     known = matplotlib.backend_bases.FigureCanvasBase.get_supported_filetypes()
     if plot.suffix[1:] not in known:
         raise ConfigError("plot", str(plot), ", ".join(f".{k}" for k in sorted(known)), "try .png")
-
-
-@contextmanager
-def _progress(title: str, runs: int, long: bool) -> Iterator[Callable[[], None]]:
-    console = Console(stderr=True)
-    if not (long and console.is_terminal):
-        yield lambda: None
-        return
-    columns = TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(title, total=runs)
-        yield lambda: progress.advance(task)
 
 
 def _list(as_json: bool) -> None:

@@ -15,6 +15,7 @@ import click
 from gunicorn_admission.cli.config import config
 from gunicorn_admission.cli.extras import MissingExtra, needs
 from gunicorn_admission.cli.simulate import simulate
+from gunicorn_admission.cli.tune import tune
 from gunicorn_admission.errors import AdmissionError
 
 __all__ = ["root"]
@@ -79,6 +80,7 @@ def root() -> None:
       gunicorn-admission config
       gunicorn-admission simulate --list
       gunicorn-admission simulate yardstick-A --compare adaptive,fixed:10
+      gunicorn-admission tune --access-log access.log
 
     Exit codes: 0 all is well, 1 something was found, 2 wrong usage.
     """
@@ -86,3 +88,4 @@ def root() -> None:
 
 root.add_command(config)
 root.add_command(simulate)
+root.add_command(tune)

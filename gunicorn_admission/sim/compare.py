@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
 from gunicorn_admission.sim.figures import Figures, figures, mean
 from gunicorn_admission.sim.limits import contender
+from gunicorn_admission.sim.parallel import in_processes
 from gunicorn_admission.sim.run import Run, simulate
 from gunicorn_admission.sim.scenario import Scenario
 
@@ -57,9 +56,9 @@ def compare(
     for limit in limits:
         contender(limit, scenario)
     scenario.admission().derive(scenario.threads, waiting_holds_thread=False)
-    jobs = [(limit, seed) for limit in limits for seed in seeds]
+    jobs = [(scenario, limit, seed) for limit in limits for seed in seeds]
     runs: dict[tuple[str, int], Run] = {}
-    for run in _runs(scenario, jobs, min(processes, len(jobs))):
+    for _, run in in_processes(_run, jobs, processes):
         runs[run.limit, run.seed] = run
         done()
     return Comparison(
@@ -70,14 +69,5 @@ def compare(
     )
 
 
-def _runs(scenario: Scenario, jobs: Sequence[tuple[str, int]], processes: int) -> Iterator[Run]:
-    if processes <= 1:
-        for limit, seed in jobs:
-            yield simulate(scenario, limit, seed)
-        return
-    # Not fork: the caller may have threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
-        futures = [pool.submit(simulate, scenario, limit, seed) for limit, seed in jobs]
-        for future in as_completed(futures):
-            yield future.result()
+def _run(job: tuple[Scenario, str, int]) -> Run:
+    return simulate(*job)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from gunicorn_admission.cli.simulate import parse_seeds
+from gunicorn_admission.cli.seeds import parse_seeds
 from gunicorn_admission.cli.verbs import root
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.sim.library import catalogue
