@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from random import Random
 
-__all__ = ["START", "Line", "served", "written"]
+__all__ = ["COMBINED", "START", "Line", "served", "written"]
 
 #: 2026-11-30 12:00:00 UTC.
 START = 1_796_040_000.0
@@ -22,6 +23,7 @@ def served(
     *,
     connections: int = 8,
     mean: float = 0.020,
+    contention: float = 0.0,
     threads: int = 32,
     paths: tuple[str, ...] = ("/orders/1",),
     seed: int = 1,
@@ -32,24 +34,38 @@ def served(
     Args:
         rates: Seconds and requests a second of each stretch.
         connections, mean: Of the database: calls at once, and their mean length in seconds.
+        contention: Each call in line makes those that begin slower by this part.
         threads: Requests at once; those beyond wait where no log sees them.
     """
     random = Random(seed)
-    free_connections = [START] * connections
-    free_threads = [START] * threads
-    lines: list[Line] = []
-    now = START
+    arrivals = list(_arrivals(rates, random))[::-1]
+    outside: deque[None] = deque()
+    line: deque[float] = deque()  # begin of each request that waits for a connection
+    calls: list[tuple[float, float]] = []  # end and begin of those that do not
+    while arrivals or calls:
+        if arrivals and (not calls or arrivals[-1] < calls[0][0]):
+            now = arrivals.pop()
+            outside.append(None)
+        else:
+            now, began = heapq.heappop(calls)
+            yield now, now - began, random.choice(paths)
+        while outside and len(line) + len(calls) < threads:
+            outside.pop()
+            line.append(now)
+        while line and len(calls) < connections:
+            began = line.popleft()
+            slower = 1 + contention * len(line)
+            took = random.lognormvariate(-(0.3**2) / 2, 0.3) * mean * slower
+            heapq.heappush(calls, (now + took, began))
+
+
+def _arrivals(rates: Iterable[tuple[float, float]], random: Random) -> Iterator[float]:
+    begin = START
     for seconds, rate in rates:
-        until = now + seconds
-        while (now := now + random.expovariate(rate)) < until:
-            begins = max(now, heapq.heappop(free_threads))
-            calls = max(begins, heapq.heappop(free_connections))
-            ends = calls + random.lognormvariate(0, 0.3) * mean / 1.046
-            heapq.heappush(free_connections, ends)
-            heapq.heappush(free_threads, ends)
-            lines.append((ends, ends - begins, random.choice(paths)))
-        now = until
-    yield from sorted(lines)
+        now = begin
+        while (now := now + random.expovariate(rate)) < begin + seconds:
+            yield now
+        begin += seconds
 
 
 def written(lines: Iterable[Line], format: str = f"{COMBINED} %(L)s", status: int = 200) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -92,7 +92,12 @@ def tune(
     from gunicorn_admission.classify import Classifier
 
     numbers = parse_seeds(seeds)
-    names, settings = _configured(conf, partition_by, routes)
+    given: dict[str, Any] = {}
+    if partition_by is not None:
+        given["partition_by"] = partition_by
+    if routes:
+        given["routes"] = dict(map(_rule, routes))
+    names, settings = _configured(conf, given)
     log = read_logs(logs, Classifier(settings), format=format or _format(names), skip=skip)
     traffic = observe(log)
     known = threads or settings.threads or _whole(names, "threads")
@@ -119,20 +124,16 @@ def tune(
     if as_json:
         click.echo(json.dumps(document(log, traffic, deployment, advice, sure), indent=2))
     else:
-        report(log, traffic, deployment, advice, sure)
+        report(log, traffic, deployment, advice, sure, given)
 
 
-def _configured(
-    conf: Path | None, partition_by: str | None, routes: Sequence[str]
-) -> tuple[Mapping[str, Any], Settings]:
+def _configured(conf: Path | None, given: Mapping[str, Any]) -> tuple[Mapping[str, Any], Settings]:
     """Names of gunicorn's configuration, and the settings with what the options say on top."""
     names, keywords = ({}, {}) if conf is None else run_conf(conf)
-    given = dict(keywords)
-    if partition_by is not None:
-        given["partition_by"] = partition_by
-    if routes:
-        given["routes"] = {**given.get("routes", {}), **dict(map(_rule, routes))}
-    return names, load(given, conf=names, environ=os.environ)[0]
+    merged = {**keywords, **given}
+    if "routes" in keywords and "routes" in given:
+        merged["routes"] = {**keywords["routes"], **given["routes"]}
+    return names, load(merged, conf=names, environ=os.environ)[0]
 
 
 def _rule(text: str) -> tuple[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 import click
@@ -14,6 +14,7 @@ from gunicorn_admission.settings import format_duration
 from gunicorn_admission.sim.figures import Figures
 from gunicorn_admission.sim.tune.access_log import AccessLog
 from gunicorn_admission.sim.tune.advise import Advice
+from gunicorn_admission.sim.tune.candidates import CONFIGURED
 from gunicorn_admission.sim.tune.certainty import Certainty
 from gunicorn_admission.sim.tune.replay import Deployment
 from gunicorn_admission.sim.tune.windows import Traffic
@@ -24,24 +25,33 @@ _MOST_CLASSES = 8
 
 
 def report(
-    log: AccessLog, traffic: Traffic, deployment: Deployment, advice: Advice, sure: Certainty
+    log: AccessLog,
+    traffic: Traffic,
+    deployment: Deployment,
+    advice: Advice,
+    sure: Certainty,
+    given: Mapping[str, object],
 ) -> None:
-    """Print it for people: what was found, what was tried, what is recommended, how sure."""
+    """
+    Print it for people: what was found, what was tried, what is recommended, how sure.
+
+    Args:
+        given: Settings that were options of the command, and are part of the advice.
+    """
     for line in _found(log, traffic, deployment, advice):
         click.echo(line)
     click.echo()
     show(_table(advice))
     click.echo()
     chosen = advice.chosen.candidate
-    if chosen.settings or chosen.threads:
-        click.echo(f"Recommended: {chosen.name}")
+    click.echo(f"Recommended: {chosen.name}")
+    keywords = {} if chosen.name == CONFIGURED else {**chosen.settings, **given}
+    if keywords or chosen.threads:
         click.echo("  in gunicorn.conf.py:")
         if chosen.threads:
             click.echo(f"    threads = {chosen.threads}")
-        keywords = "".join(f", {name}={value!r}" for name, value in chosen.settings.items())
-        click.echo(f"    install(globals(){keywords})")
-    else:
-        click.echo("Recommended: the defaults; nothing needs to be set.")
+        words = "".join(f", {name}={value!r}" for name, value in keywords.items())
+        click.echo(f"    install(globals(){words})")
     click.echo(
         f"How sure: {sure.level}. {advice.agreement:.0%} of {len(advice.fits)} resamples of the "
         "log alone say the same."
@@ -169,18 +179,24 @@ def _table(advice: Advice) -> Table:
         caption_justify="left",
     )
     table.add_column("settings", no_wrap=True)
+    found = advice.rows[0].loads["overload"].priorities
+    priorities = [name for name in ("high", "default", "low") if name in found]
+    if len(priorities) < 2:
+        priorities = []
     for load in ("logged", "over"):
-        for title in ("goodput/s", "shed", "queue p99", "p99"):
+        for title in ("goodput/s", *priorities, "shed", "queue p99", "p99"):
             table.add_column(f"{load}\n{title}", justify="right")
     for row in advice.rows:
         mark = " *" if row is advice.chosen else ""
-        cells = [cell for figures in row.loads.values() for cell in _cells(figures)]
+        cells = [cell for figures in row.loads.values() for cell in _cells(figures, priorities)]
         table.add_row(escape(row.candidate.name) + mark, *cells)
     return table
 
 
-def _cells(row: Figures) -> Iterator[str]:
+def _cells(row: Figures, priorities: Sequence[str]) -> Iterator[str]:
     yield f"{row.goodput:.1f} ±{row.spread:.1f}" if row.seeds > 1 else f"{row.goodput:.1f}"
+    for name in priorities:
+        yield f"{row.priorities[name]:.3f}"
     yield f"{row.refused:.3f}"
     for seconds in (row.delay_p99, row.p99):
         yield "-" if seconds is None else f"{1000 * seconds:.0f}"

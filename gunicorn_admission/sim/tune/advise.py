@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from random import Random
@@ -150,7 +151,9 @@ def choose(rows: Sequence[Row]) -> Row:
     """
     good = _good(rows)
     names = [row.candidate.name for row in good]
-    usual = good[next((names.index(n) for n in (CONFIGURED, DEFAULTS) if n in names), 0)]
+    most = max(good, key=lambda row: row.loads["overload"].goodput)
+    wanted = (name for name in (CONFIGURED, DEFAULTS) if name in names)
+    usual = good[names.index(next(wanted, most.candidate.name))]
     quickest = min(good, key=_slowest)
     return quickest if _slowest(quickest) < _WORTH * _slowest(usual) else usual
 
@@ -161,8 +164,14 @@ def _good(rows: Sequence[Row]) -> list[Row]:
     # Where the best refuses something too, the logged load was an overload already.
     least = served - _HARMLESS if served > 1 - _HARMLESS else 0.0
     harmless = [row for row in usable if row.loads["logged"].success >= least]
-    best = max(row.loads["overload"].goodput for row in harmless)
-    return [row for row in harmless if row.loads["overload"].goodput >= (1 - _SAME) * best]
+    best = max((row.loads["overload"] for row in harmless), key=lambda one: one.goodput)
+    return [row for row in harmless if _as_good(row.loads["overload"], best)]
+
+
+def _as_good(one: Figures, best: Figures) -> bool:
+    """Whether it serves as much, as far as so few runs can tell."""
+    chance = 2 * math.hypot(one.spread, best.spread) / math.sqrt(one.seeds)
+    return one.goodput >= best.goodput - max(_SAME * best.goodput, chance)
 
 
 def _slowest(row: Row) -> float:

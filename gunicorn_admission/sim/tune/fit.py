@@ -1,55 +1,30 @@
 """
 What a service is like, as far as its windows tell: usual times, their spread, capacity.
 
-A request's slowdown is its time over the usual time of its class. Behind a pool of c
-connections nothing is slowed until about c are inside; from there on Little's law says how
-much. So slowdown over the number inside has a knee, and the knee is the capacity. A log of a
-service that was never busy has none, and then nothing can be said but "at least".
+A request's slowdown is its time over the usual time of its class; ``capacity.py`` finds out
+from which load on there is one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
 from attrs import frozen
 
 from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.sim.tune.capacity import Capacity, capacity_of
 from gunicorn_admission.sim.tune.windows import Traffic, Window
 
-__all__ = ["Capacity", "Fit", "fit", "misfit", "throughput"]
+__all__ = ["Fit", "fit", "misfit"]
 
 _FEWEST: Final = 30
-_QUIET: Final = 1 / 3
+#: Least busy part of the requests, but so many at least, from which usual times are taken.
+_QUIET: Final = 0.1
+_QUIET_LEAST: Final = 300
 _SETTLED: Final = 10  # requests that make a mean
-_BINS: Final = 24
-_CONTENTION: Final = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12)
-_KNEE: Final = 1.25
-_EXPLAINED: Final = 0.5
-_MANY: Final = 150.0  # inside, from where on their number hardly varies
-
-
-@frozen(kw_only=True)
-class Capacity:
-    """
-    Where the service ends.
-
-    Attributes:
-        connections: Calls that are worked on at once.
-        contention: What each call in excess of that adds to the time of a call.
-        known: Whether the log shows it, or the user said it; else it is at least that.
-        explained: Share of the differences in slowdown that load explains.
-        slow: Spread of the slowdown, as a standard deviation of its logarithm.
-    """
-
-    connections: int
-    contention: float
-    known: bool
-    explained: float
-    slow: float
 
 
 @frozen(kw_only=True)
@@ -73,12 +48,6 @@ class Fit:
     def per_second(self) -> float:
         """Requests per second at best, of the mix in the log."""
         return self.capacity.connections / self.mean
-
-
-class _Point(NamedTuple):
-    busy: float
-    slow: float
-    weight: float
 
 
 def fit(
@@ -105,10 +74,16 @@ def fit(
             "let it run for longer; some thousand requests of a busy hour say most",
         )  # fmt: skip
     means, mean, sigma = _service(traffic, chosen, total)
-    points = list(_points(chosen, means))
-    most = max(window.busy for window in chosen)
-    capacity = _capacity(points, most, connections)
-    return Fit(means=means, mean=mean, sigma=sigma, capacity=capacity)
+    capacity, offset = capacity_of(chosen, means, traffic.width, connections)
+    # Windows were called quiet for their short times, among other things, so these are a
+    # little too short: all windows together say by how much.
+    longer = math.exp(offset)
+    return Fit(
+        means=tuple(one * longer for one in means),
+        mean=mean * longer,
+        sigma=sigma,
+        capacity=capacity,
+    )
 
 
 def _service(
@@ -121,7 +96,7 @@ def _service(
     for window in ordered:
         quiet.append(window)
         count += window.done
-        if count >= total * _QUIET:
+        if count >= max(_QUIET_LEAST, total * _QUIET):
             break
     few, all_ = _sums(quiet), _sums(windows)
     overall = sum(s.spent for s in few.values()) / count
@@ -161,101 +136,6 @@ def _sums(windows: Sequence[Window]) -> dict[int, _Sum]:
                 old.logs + cell.logs,
                 old.squares + cell.squares,
             )
-    return found
-
-
-def _points(windows: Sequence[Window], means: Sequence[float]) -> Iterator[_Point]:
-    """Slowdown over the number inside, in groups of windows with about as many inside."""
-    single = [
-        _Point(window.busy, sum(cell.spent for cell in window.cells.values()), usual)
-        for window in windows
-        if window.done >= _SETTLED
-        and (usual := sum(cell.done * means[kind] for kind, cell in window.cells.items())) > 0
-    ]
-    single.sort()
-    if not single:
-        return
-    # Equal steps of busyness, so that the few windows that tell most are not lost in the rest.
-    low, high = single[0].busy, single[-1].busy
-    step = max((high - low) / _BINS, 1e-9)
-    groups: dict[int, list[_Point]] = {}
-    for point in single:
-        groups.setdefault(int((point.busy - low) / step), []).append(point)
-    for group in groups.values():
-        usual = sum(point.weight for point in group)
-        spent = sum(point.slow for point in group)
-        busy = sum(point.busy for point in group) / len(group)
-        # The square root: many windows are more than one, but not so much more.
-        yield _Point(busy, math.log(spent / usual), math.sqrt(len(group)))
-
-
-@lru_cache(maxsize=100_000)
-def throughput(busy: float, connections: int, contention: float) -> float:
-    """
-    Return how many of those inside are worked on, in units of the usual time.
-
-    Args:
-        busy: How many are inside on average; around that they vary like a Poisson variable.
-        connections, contention: See :class:`Capacity`.
-    """
-
-    def at(inside: int) -> float:
-        waiting = max(0, inside - connections)
-        return min(inside, connections) / (1 + contention * waiting)
-
-    if busy >= _MANY:
-        return at(round(busy))
-    chance, total, inside = math.exp(-busy), 0.0, 0
-    top = busy + 6 * math.sqrt(busy) + 6
-    while inside < top:
-        total += chance * at(inside)
-        inside += 1
-        chance *= busy / inside
-    return total
-
-
-def _capacity(points: Sequence[_Point], most: float, given: int | None) -> Capacity:
-    floor = max(1, math.ceil(most + 2 * math.sqrt(most)))
-    weight = sum(point.weight for point in points)
-    if not points or weight == 0:
-        known = given is not None
-        floor = given or floor
-        return Capacity(connections=floor, contention=0.0, known=known, explained=0.0, slow=0.0)
-    mean = sum(p.slow * p.weight for p in points) / weight
-    around = sum(p.weight * (p.slow - mean) ** 2 for p in points)
-    best = (around, given or floor, 0.0, 0.0)
-    inside = [max(0.1, round(point.busy, 1)) for point in points]  # so that few are worked out
-    for connections in [given] if given else _candidates(most):
-        for contention in _CONTENTION:
-            expected = [
-                math.log(busy / throughput(busy, connections, contention)) for busy in inside
-            ]
-            pairs = list(zip(points, expected, strict=True))
-            offset = sum(p.weight * (p.slow - e) for p, e in pairs) / weight
-            offset = min(0.2, max(-0.3, offset))
-            error = sum(p.weight * (p.slow - e - offset) ** 2 for p, e in pairs)
-            if error < best[0]:
-                best = (error, connections, contention, max(expected))
-    error, connections, contention, knee = best
-    explained = 1 - error / around if around > 0 else 0.0
-    seen = explained >= _EXPLAINED and knee >= math.log(_KNEE)
-    if not seen and given is None:
-        connections, contention = floor, 0.0
-    return Capacity(
-        connections=connections,
-        contention=contention,
-        known=seen or given is not None,
-        explained=max(0.0, explained),
-        slow=math.sqrt(around / weight),
-    )
-
-
-def _candidates(most: float) -> list[int]:
-    """Numbers worth trying: each of the small ones, a twentieth apart further up."""
-    found, at = [], 1.0
-    while at <= most + 1:
-        found.append(round(at))
-        at = max(at + 1, at * 1.05)
     return found
 
 

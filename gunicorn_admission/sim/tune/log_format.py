@@ -1,9 +1,8 @@
 """
 gunicorn's ``access_log_format``, read backwards: from a line to what was put into it.
 
-Two expressions a format. The first reads in linear time what gunicorn writes: text between
-quotes has its own quotes escaped. The second is for lines with something odd in them, such
-as a header that ends with a backslash.
+Two expressions a format. The first knows that text between quotes has its own quotes escaped;
+the second is for what that does not cover, such as a header that ends with a backslash.
 """
 
 from __future__ import annotations
@@ -28,19 +27,18 @@ DURATIONS: Final = {"L": 1.0, "D": 1e-6, "M": 1e-3, "T": 1.0}
 _ATOM: Final = re.compile(r"%\((?P<name>[^)]*)\)[-#0 +]*\d*(?:\.\d+)?[sdfri]|%%")
 _KNOWN: Final = frozenset("hlutrsmUqHbBfaTDMLp")
 _HEADER: Final = re.compile(r"\{[^}]+\}[ioe]")
-_LONGEST_ODD: Final = 4096
-"""Characters from which on the second expression, which may try often, is not tried."""
-
+_LONGEST: Final = 65_536  # gunicorn lets none of the texts be longer than 8190
+_DIGITS: Final = r"\d{1,20}"
 _EXACT: Final = {
-    "t": r"\[(?P<t>[^\]]{20,40})\]",
-    "s": r" *(?P<s>\d{3})",
-    "p": r"<(?P<p>\d+)>",
-    "L": r" *(?P<L>\d+\.\d+)",
-    "D": r" *(?P<D>\d+)",
-    "M": r" *(?P<M>\d+)",
-    "T": r" *(?P<T>\d+)",
+    "t": r"\[[^\]]{20,40}\]",
+    "s": r" {0,20}\d{3}",
+    "p": rf"<{_DIGITS}>",
+    "L": rf" {{0,20}}{_DIGITS}\.{_DIGITS}",
+    "D": rf" {{0,20}}{_DIGITS}",
+    "M": rf" {{0,20}}{_DIGITS}",
+    "T": rf" {{0,20}}{_DIGITS}",
 }
-_NO_SPACE: Final = frozenset("hlumHbB")
+_WANTED: Final = frozenset("tsprmULDMT")
 _QUOTED: Final = r'(?:[^"\\]|\\.)*+'
 
 
@@ -81,20 +79,20 @@ class LogFormat:
     Thread safety: immutable.
     """
 
-    __slots__ = ("_linear", "_odd", "duration", "text")
+    __slots__ = ("_odd", "_usual", "duration", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         names = [match["name"] for match in _ATOM.finditer(text) if match["name"] is not None]
         _check(text, names)
         self.duration = next(name for name in DURATIONS if name in names)
-        self._linear = re.compile(_expression(text, strict=True), re.DOTALL)
-        self._odd = re.compile(_expression(text, strict=False), re.DOTALL)
+        self._usual = re.compile(_expression(text, quotes=True), re.DOTALL)
+        self._odd = re.compile(_expression(text, quotes=False), re.DOTALL)
 
     @property
     def has_request(self) -> bool:
         """Whether a line says what was asked for."""
-        return bool({"r", "U"} & self._linear.groupindex.keys())
+        return bool({"r", "U"} & self._usual.groupindex.keys())
 
     def read(self, line: str) -> LogLine | None:
         """
@@ -103,9 +101,9 @@ class LogFormat:
         Args:
             line: Without its end.
         """
-        match = self._linear.fullmatch(line)
-        if match is None and len(line) <= _LONGEST_ODD:
-            match = self._odd.fullmatch(line)
+        if len(line) > _LONGEST:
+            return None
+        match = self._usual.match(line) or self._odd.match(line)
         if match is None:
             return None
         found = match.groupdict()
@@ -115,7 +113,7 @@ class LogFormat:
         else:
             method, target = found.get("m", ""), found.get("U", "")
         return LogLine(
-            found["t"],
+            found["t"][1:-1],
             float(found[self.duration]),
             method,
             target,
@@ -143,10 +141,16 @@ def _check(text: str, names: list[str]) -> None:
         )  # fmt: skip
 
 
-def _expression(text: str, *, strict: bool) -> str:
+def _expression(text: str, *, quotes: bool) -> str:
+    """
+    Each free text, and all that is known until the next one, is an atomic group.
+
+    So a text ends where what follows it first fits, and nothing is tried twice: what a
+    client can put into a header costs no more than its length.
+    """
     parts: list[str] = []
     seen: set[str] = set()
-    at = 0
+    at, opened = 0, False
     for match in _ATOM.finditer(text):
         parts.append(re.escape(text[at : match.start()]))
         at = match.end()
@@ -155,19 +159,13 @@ def _expression(text: str, *, strict: bool) -> str:
             parts.append("%")
             continue
         quoted = text[match.start() - 1 : match.start()] == '"' == text[at : at + 1]
-        found = _EXACT.get(name) or _text(name, quoted=quoted, strict=strict)
-        if name in seen:
-            found = re.sub(r"\?P<\w+>", "?:", found)
+        inside = _EXACT.get(name) or (_QUOTED if quotes and quoted else None)
+        if inside is None:
+            parts.append(")(?>" if opened else "(?>")
+            opened, inside = True, ".*?"
+        if name in _WANTED and name not in seen:
+            inside = f"(?P<{name}>{inside})"
         seen.add(name)
-        parts.append(found)
-    parts.append(re.escape(text[at:]))
+        parts.append(inside)
+    parts.append(re.escape(text[at:]) + r"\Z" + ")" * opened)
     return "".join(parts)
-
-
-def _text(name: str, *, quoted: bool, strict: bool) -> str:
-    inside = ".*?"
-    if strict and quoted:
-        inside = _QUOTED
-    elif strict and name in _NO_SPACE:
-        inside = r"\S*"
-    return f"(?P<{name}>{inside})" if name in ("r", "m", "U") else inside

@@ -20,7 +20,6 @@ __all__ = ["Cell", "Traffic", "Window", "observe", "quantile"]
 _WIDTHS: Final = (2.0, 5.0, 10.0, 30.0, 60.0, 300.0)
 _ENOUGH: Final = 30
 _MOST_CLASSES: Final = 12
-_BLOCK: Final = 30  # seconds in which the rate counts as constant when bursts are looked for
 _GOLDEN: Final = (math.sqrt(5) - 1) / 2
 
 
@@ -189,22 +188,14 @@ def _width(starts: Sequence[float], seconds: Sequence[float]) -> float:
 
 
 def _dispersion(starts: Sequence[float]) -> float:
-    counts = Counter(math.floor(start) for start in starts)
-    blocks: dict[int, list[int]] = {}
-    for second, count in counts.items():
-        blocks.setdefault(second // _BLOCK, []).append(count)
-    first, last = min(counts) // _BLOCK, max(counts) // _BLOCK
-    squares = expected = 0.0
-    for block, found in blocks.items():
-        if block in (first, last):
-            continue  # they begin or end somewhere inside
-        mean = sum(found) / _BLOCK
-        if mean < 0.5:
-            continue
-        around = sum((count - mean) ** 2 for count in found) + mean**2 * (_BLOCK - len(found))
-        squares += around / (_BLOCK - 1)
-        expected += mean
-    return squares / expected if expected else 1.0
+    """From one second to the next (von Neumann), so that a rate that drifts is no burst."""
+    counts = Counter(map(math.floor, starts))
+    apart = together = 0
+    for second in range(min(counts) + 1, max(counts) - 1):  # the first and the last are parts
+        one, two = counts[second], counts[second + 1]
+        apart += (two - one) ** 2
+        together += one + two
+    return apart / together if together else 1.0
 
 
 def _times(
