@@ -1,23 +1,23 @@
 """
 ``install(globals())``: the last line of a ``gunicorn.conf.py``.
 
-It puts our server hooks behind the ones that the configuration already has. The user's
-hook runs first and ours in ``finally``: whatever theirs raises reaches gunicorn as before,
-but can neither leak a slot nor skip ours. What ours raises is logged and goes no further,
-since a bug here must not take the site down.
+It puts our server hooks behind the ones that the configuration already has (see
+``chaining.py``). What ours raises is logged and goes no further, since a bug here must not
+take the site down.
 """
 
 from __future__ import annotations
 
-import itertools
 import os
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from collections.abc import Mapping, MutableMapping
+from typing import TYPE_CHECKING, Any, Final
 
 from gunicorn.config import make_settings
 
+from gunicorn_admission.chaining import COMPOSERS, MARK, Hook
 from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.scoreboard import board
 from gunicorn_admission.settings import Settings, load
 from gunicorn_admission.settings.load import DEFAULT_FILE, ENVIRONMENT_PREFIX
 
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Installation", "install"]
 
-Hook: TypeAlias = Callable[..., Any]
-
 _FILE: Final = ENVIRONMENT_PREFIX + "FILE"
-_MARK: Final = "__gunicorn_admission__"
 _CONF_MODULE: Final = "gunicorn_admission.conf"
 
 
@@ -57,7 +54,7 @@ def install(namespace: MutableMapping[str, Any], /, **settings: Any) -> Installa
     Raises:
         ConfigError: A setting is unknown or invalid, or a second call disagrees.
     """
-    marks = (getattr(namespace.get(name), _MARK, None) for name in _COMPOSERS)
+    marks = (getattr(namespace.get(name), MARK, None) for name in COMPOSERS)
     installation = next((mark for mark in marks if isinstance(mark, Installation)), None)
     if installation is None:
         installation = Installation(namespace, settings)
@@ -69,7 +66,7 @@ def install(namespace: MutableMapping[str, Any], /, **settings: Any) -> Installa
             f"pass everything in one call; the first had {installation.keywords!r}",
         )
     for name, setting in make_settings().items():
-        if name in _COMPOSERS:
+        if name in COMPOSERS:
             _chain(namespace, name, setting, installation)
     return installation
 
@@ -132,7 +129,7 @@ class Installation:
 
     def composed(self, name: str, theirs: Hook) -> Hook:
         """A hook that runs theirs and then ours; theirs itself when it does so already."""
-        if getattr(theirs, _MARK, None) is self:
+        if getattr(theirs, MARK, None) is self:
             return theirs
         ours = getattr(self, name)
 
@@ -142,9 +139,9 @@ class Installation:
             except Exception as error:
                 self._complain(name, error, args[0].log)
 
-        hook = _COMPOSERS[name](theirs, contained)
+        hook = COMPOSERS[name](theirs, contained)
         hook.__name__ = name
-        setattr(hook, _MARK, self)
+        setattr(hook, MARK, self)
         return hook
 
     def _complain(self, name: str, error: Exception, log: Any) -> None:
@@ -184,7 +181,7 @@ class Installation:
         # gunicorn imports a `python:` configuration once; forget ours, so that the next
         # HUP reads the user's file again, as gunicorn does with a file.
         sys.modules.pop(_CONF_MODULE, None)
-        for name in _COMPOSERS:
+        for name in COMPOSERS:
             theirs = getattr(server.cfg, name)
             ours = self.composed(name, theirs)
             if ours is not theirs:
@@ -196,9 +193,20 @@ class Installation:
                 )
 
     def pre_fork(self, server: Any, worker: Any) -> None:
-        """Give the worker the lowest free number; metrics of a recycled one go on under it."""
-        taken = {getattr(other, "admission_slot", None) for other in server.WORKERS.values()}
-        worker.admission_slot = next(slot for slot in itertools.count() if slot not in taken)
+        """Give the worker the lowest free place; what was counted there goes on."""
+        try:
+            settings = self.settings()
+        except ConfigError:
+            settings = self._valid  # the worker says what is wrong
+        board().seat(worker, settings.node_classes)
+
+    def child_exit(self, server: Any, worker: Any) -> None:
+        """Strike out what a worker held; this runs in the master, also after a SIGKILL."""
+        board().left(server, worker)
+
+    def nworkers_changed(self, server: Any, new_value: int, old_value: int | None) -> None:
+        """Notice when the master makes the worker that one of ours has asked for."""
+        board().count_changed(server, new_value, old_value)
 
     def post_worker_init(self, worker: Any) -> None:
         """Install into the worker: its application is loaded, its threads do not run yet."""
@@ -225,46 +233,3 @@ class Installation:
         """Send the last numbers; gunicorn also calls it in the master, for a lost worker."""
         if self._installed is not None:
             self._installed.stop()
-
-
-# gunicorn counts positional parameters (`*args` is refused), so each arity is written out.
-
-
-def _server_or_worker(theirs: Hook, ours: Hook) -> Hook:
-    def hook(subject: Any) -> None:
-        try:
-            theirs(subject)
-        finally:
-            ours(subject)
-
-    return hook
-
-
-def _server_and_worker(theirs: Hook, ours: Hook) -> Hook:
-    def hook(server: Any, worker: Any) -> None:
-        try:
-            theirs(server, worker)
-        finally:
-            ours(server, worker)
-
-    return hook
-
-
-def _post_request(theirs: Hook, ours: Hook) -> Hook:
-    def hook(worker: Any, req: Any, environ: Any, resp: Any) -> None:
-        try:
-            theirs(worker, req, environ, resp)
-        finally:
-            ours(worker, req, environ, resp)
-
-    return hook
-
-
-_COMPOSERS: Final[dict[str, Callable[[Hook, Hook], Hook]]] = {
-    "on_starting": _server_or_worker,
-    "on_reload": _server_or_worker,
-    "post_worker_init": _server_or_worker,
-    "post_request": _post_request,
-    "pre_fork": _server_and_worker,
-    "worker_exit": _server_and_worker,
-}

@@ -15,8 +15,10 @@ from typing import Any
 
 from gunicorn.workers.gthread import ThreadWorker
 
+from gunicorn_admission.chaining import COMPOSERS, MARK
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.gthread import install
+from gunicorn_admission.scoreboard import board
 from gunicorn_admission.settings import Settings, load
 
 __all__ = ["AdmissionWorker"]
@@ -31,6 +33,16 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not ty
     With ``hooks.install`` in the configuration too, whichever comes first installs.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """In the master, just before the fork: take a place on the page that workers share."""
+        super().__init__(*args, **kwargs)
+        try:
+            classes = _settings(self.cfg).node_classes
+        except ConfigError:
+            classes = ()  # said by ``run``, in the worker
+        board().seat(self, classes)
+        _follow(self.cfg)
+
     def run(self) -> None:
         """Install, then serve."""
         try:
@@ -43,6 +55,19 @@ class AdmissionWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn is not ty
         finally:
             if installed is not None:
                 installed.stop()
+
+
+def _follow(cfg: Any) -> None:
+    """Hear in the master of workers that end, where no ``hooks.install`` sees to it."""
+    for name, ours in (
+        ("child_exit", board().left),
+        ("nworkers_changed", board().count_changed),
+    ):
+        theirs = getattr(cfg, name)
+        if not hasattr(theirs, MARK):
+            hook = COMPOSERS[name](theirs, ours)
+            setattr(hook, MARK, ours)
+            cfg.set(name, hook)
 
 
 def _settings(cfg: Any) -> Settings:

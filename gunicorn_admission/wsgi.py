@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
+from threading import get_ident
 from typing import Any
 
 from gunicorn_admission.answer import answer
@@ -27,6 +28,7 @@ from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.serving import limiter_for
 from gunicorn_admission.observe import start_reporting
 from gunicorn_admission.settings import Settings, load
+from gunicorn_admission.status import Probes, Readiness
 
 __all__ = ["AdmissionMiddleware", "Gate"]
 
@@ -61,6 +63,7 @@ class Gate:
         self.limiter = limiter
         self.classifier = classifier
         self.settings = settings
+        self.readiness = Readiness(limiter.statistics)
         self._request_start = RequestStart() if settings.trust_request_start else None
 
     def __call__(
@@ -108,12 +111,32 @@ class Gate:
             return 0
         return int(self._request_start.age(environ) * SECOND)
 
+    @property
+    def readiness(self) -> Readiness:
+        """Whether to send requests here; whoever knows of siblings sets another."""
+        return self._readiness
+
+    @readiness.setter
+    def readiness(self, readiness: Readiness) -> None:
+        self._readiness = readiness
+        path = self.settings.status_path
+        self._probes = None if path is None else Probes(path, readiness)
+
     def pass_exempt(
         self, environ: dict[str, Any], start_response: Callable[..., Any]
     ) -> Iterable[bytes]:
-        """Run an exempt request."""
+        """Count and run an exempt request."""
         self.limiter.bypassed()
+        return self.run_exempt(environ, start_response)
+
+    def run_exempt(
+        self, environ: dict[str, Any], start_response: Callable[..., Any]
+    ) -> Iterable[bytes]:
+        """Run an exempt request, or answer it where it is for the status path."""
         environ["gunicorn_admission.decision"] = "exempt"
+        if self._probes is not None and self._probes.covers(environ.get("PATH_INFO", "")):
+            return self._probes(environ, start_response)
+        environ["gunicorn_admission.ready"] = self._readiness
         return self.app(environ, start_response)
 
     def run(
@@ -124,6 +147,7 @@ class Gate:
         start_response: Callable[..., Any],
     ) -> Iterable[bytes]:
         """Run an admitted request."""
+        ticket.thread = get_ident()
         policy = ticket.partition.policy
         first = self.limiter.detach if policy.release_on_first_byte else None
         exchange = Exchange(ticket, end, first)

@@ -74,6 +74,7 @@ class Controller(Queueing):
             and not self.shares.held
             and not partition.stalled
             and ticket.deadline_ns is None
+            and (self.shared is None or self.shared.take(partition.name, now_ns))
         ):
             self.occupy(ticket, now_ns)
         else:
@@ -85,7 +86,7 @@ class Controller(Queueing):
             admitted = self._probes(ticket, now_ns)
         else:
             admitted = self.admits(partition)
-        if admitted:
+        if admitted and self.claim(partition, now_ns):
             self.occupy(ticket, now_ns)
             return
         if now_ns >= self.expires_at_ns:
@@ -98,15 +99,14 @@ class Controller(Queueing):
             if reason is not None and self.mode is Mode.MONITOR:
                 self.totals.count_would_shed(ticket.priority, reason)
                 self.turn_away(ticket.priority, reason)
-            self.occupy(ticket, now_ns)
+            self.occupy_unclaimed(ticket, now_ns)
         elif reason is None:
             self.enqueue(ticket)
         else:
             self.shed(ticket, reason)
 
     def _probes(self, ticket: Ticket, now_ns: int) -> bool:
-        # Also for a class that has become slower than its deadline: with none let through,
-        # nobody would ever learn that it is quick again.
+        # Also for a class slower than its deadline: else nobody would learn that it is not.
         return (
             self.inflight < self.allowed
             and (ticket.deadline_ns is None or now_ns < ticket.deadline_ns)
@@ -170,10 +170,13 @@ class Controller(Queueing):
                 self._thaw(ticket, now_ns)
             self._refresh(now_ns)
 
-    def reclassify(self, ticket: Ticket, partition: Partition, now_ns: int) -> None:
+    def reclassify(
+        self, ticket: Ticket, partition: Partition, now_ns: int, force: bool = True
+    ) -> bool:
         """Count a granted ticket under another class, which may make room in its old one."""
-        super().reclassify(ticket, partition, now_ns)
+        moved = super().reclassify(ticket, partition, now_ns, force)
         self.grant_waiting(now_ns)
+        return moved
 
     def _learn(self, ticket: Ticket, now_ns: int) -> None:
         partition = ticket.partition
@@ -271,7 +274,7 @@ class Controller(Queueing):
         if mode is not _ENFORCE:
             for ticket in tuple(self.waitlist):
                 self.leave(ticket)
-                self.occupy(ticket, now_ns)
+                self.occupy_unclaimed(ticket, now_ns)
 
     def set_paused(self, paused: bool, now_ns: int) -> None:
         """Refuse all arrivals, or stop doing so; what runs goes on."""

@@ -6,6 +6,7 @@ from gunicorn_admission.core.congestion import Congestion
 from gunicorn_admission.core.limits.base import Limit
 from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import Policy
+from gunicorn_admission.core.shared import SharedBound
 from gunicorn_admission.core.shares import Shares
 from gunicorn_admission.core.stall import Stalls
 from gunicorn_admission.core.ticket import Ticket
@@ -33,6 +34,7 @@ class Occupancy:
         streaming: Tickets whose slot has ended but whose response goes on, in a thread.
         learned: The algorithm's limit that ``allowed`` was computed from.
         pinned: A limit set by hand, or ``None`` for the algorithm's.
+        shared: A bound beyond this limiter, or ``None``.
 
     Thread safety: none of its own; guarded by the limiter's lock.
     """
@@ -42,6 +44,7 @@ class Occupancy:
         self.limit = limit
         self.pinned: int | None = None
         self.paused = False
+        self.shared: SharedBound | None = None
         self.inflight = 0
         self.streaming: set[Ticket] = set()
         self.shares = Shares(policy.max_limit, policy.class_cap)
@@ -67,15 +70,25 @@ class Occupancy:
             self.congestion.saturation.free(now_ns)
 
     def admits(self, partition: Partition) -> bool:
-        """Whether one more request of that class may run now."""
+        """Whether one more request of that class may run now, as far as is known here."""
         return (
             self.inflight < self.allowed
             and partition.inflight < partition.room
             and (not self.shares.held or self.shares.admits(partition, self.inflight))
         )
 
+    def claim(self, partition: Partition, now_ns: int) -> bool:
+        """Take what a slot for that class needs beyond this limiter; false if there is none."""
+        return self.shared is None or self.shared.take(partition.name, now_ns)
+
+    def occupy_unclaimed(self, ticket: Ticket, now_ns: int) -> None:
+        """Give a slot to a ticket because nobody is refused, whatever the bounds say."""
+        if self.shared is not None:
+            self.shared.force(ticket.partition.name)
+        self.occupy(ticket, now_ns)
+
     def occupy(self, ticket: Ticket, now_ns: int) -> None:
-        """Give a slot to a ticket, whatever the bounds say."""
+        """Give a slot to a ticket, for which :meth:`claim` has succeeded."""
         partition, totals = ticket.partition, self.totals
         ticket.state = _GRANTED
         ticket.granted_ns = now_ns
@@ -103,6 +116,8 @@ class Occupancy:
         self.inflight -= 1
         partition.inflight -= 1
         del partition.running[ticket]
+        if self.shared is not None:
+            self.shared.give(partition.name)
         if partition.inflight < partition.guarantee:
             self.shares.held += 1
         if partition.stuck and ticket in partition.stuck:
@@ -117,14 +132,29 @@ class Occupancy:
             self.streaming.add(ticket)
             self.relimit(now_ns)
 
-    def reclassify(self, ticket: Ticket, partition: Partition, now_ns: int) -> None:
-        """Count a granted ticket under another class, once more is known about it."""
+    def reclassify(
+        self, ticket: Ticket, partition: Partition, now_ns: int, force: bool = True
+    ) -> bool:
+        """
+        Count a granted ticket under another class, once more is known about it.
+
+        Args:
+            ticket, partition, now_ns: Which, where to, and the present time.
+            force: Also where that class has no room; else false is returned then.
+        """
         old = ticket.partition
         if partition is old or ticket.state is not _GRANTED:
-            return
-        ticket.partition = partition
+            return True
         if ticket.detached:
-            return
+            ticket.partition = partition
+            return True
+        if not force and partition.inflight >= partition.room:
+            return False
+        if self.shared is not None and not self.shared.move(
+            old.name, partition.name, now_ns, force=force
+        ):
+            return False
+        ticket.partition = partition
         old.inflight -= 1
         del old.running[ticket]
         old.stuck.discard(ticket)
@@ -135,3 +165,4 @@ class Occupancy:
         partition.inflight += 1
         partition.running[ticket] = None
         self.relimit(now_ns)
+        return True

@@ -26,6 +26,7 @@ class PartitionPolicy:
         priority: Priority of its requests unless the caller says otherwise.
         share: Slots held back for it: a fraction of the limit (0 < share < 1) or ``None``.
         cap: Most slots it may hold; ``None`` uses ``Policy.class_cap``.
+        node_cap: Most slots of all workers of the node together; ``None`` for no bound.
         deadline_ns: How long the sender waits for an answer; ``None`` for no such rule.
         retries: Whether the sender retries a refusal; those are shed first.
         max_refusals: Refusals in a row that would cost the subscription (a sender that
@@ -40,6 +41,7 @@ class PartitionPolicy:
     priority: Priority = Priority.DEFAULT
     share: float | None = None
     cap: int | None = None
+    node_cap: int | None = None
     deadline_ns: int | None = None
     retries: bool = True
     max_refusals: int | None = None

@@ -234,12 +234,17 @@ class Queueing(Occupancy):
         if now_ns >= self.expires_at_ns:
             self.expire(now_ns)
         while self.waiting and self.inflight < self.allowed:
-            ticket = self.waitlist.next(self.admits, lambda oldest: self._turned(oldest, now_ns))
+            ticket = self.waitlist.next(
+                lambda partition: self._usable(partition, now_ns),
+                lambda oldest: self._turned(oldest, now_ns),
+            )
             if ticket is None:
                 return
             if self.hopeless(ticket, now_ns):
                 self.drop_waiter(ticket, Reason.DEADLINE)
                 continue
+            if not self.claim(ticket.partition, now_ns):
+                return  # somebody else was quicker; the next tick asks again
             self.leave(ticket)
             self.occupy(ticket, now_ns)
 
@@ -254,6 +259,11 @@ class Queueing(Occupancy):
                 self.drop_waiter(ticket, Reason.STALLED)
             else:
                 self.expires_at_ns = min(self.expires_at_ns, ticket.expires_ns)
+
+    def _usable(self, partition: Partition, now_ns: int) -> bool:
+        return self.admits(partition) and (
+            self.shared is None or self.shared.has_room(partition.name, now_ns)
+        )
 
     def _turned(self, oldest: Ticket, now_ns: int) -> bool:
         congestion = self.congestion

@@ -63,6 +63,8 @@ class Shares:
     def define(self, policy: PartitionPolicy) -> Partition:
         """Create a partition, or give an existing one a new policy; slots held survive."""
         cap = self._class_cap if policy.cap is None else min(policy.cap, self._max_limit)
+        if policy.node_cap is not None:
+            cap = min(cap, policy.node_cap)
         partition = self._partitions.get(policy.name)
         if partition is None:
             partition = self._partitions[policy.name] = Partition(policy, cap)

@@ -40,6 +40,7 @@ def snapshot(controller: Controller, now_ns: int) -> Statistics:
         rtt_seconds=rtt_ns / SECOND,
         release_rate=controller.allowed * SECOND / rtt_ns if rtt_ns else 0.0,
         stuck=controller.stalls.stuck,
+        starved=controller.starved,
         partitions={p.name: _partition(p, now_ns) for p in controller.shares},
     )
 

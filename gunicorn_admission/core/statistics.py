@@ -68,6 +68,9 @@ class Statistics:
         stuck: Requests in flight that are past the stall age.
         partitions: By name.
         reading: Connections that are still sending their request, and hold no thread.
+        starved: So many requests hang that too few threads are left.
+        node_limit: Bound over all workers of the node; 0 for none.
+        node_inflight: What they hold of it together.
     """
 
     limit: int
@@ -95,6 +98,19 @@ class Statistics:
     stuck: int
     partitions: Mapping[str, PartitionStatistics] = field(factory=dict)
     reading: int = 0
+    starved: bool = False
+    node_limit: int = 0
+    node_inflight: int = 0
+
+    @property
+    def threads_left(self) -> int:
+        """Threads that may run requests and do not hang."""
+        return max(0, self.max_limit - self.stuck)
+
+    @property
+    def ready(self) -> bool:
+        """Whether it makes sense to send requests here."""
+        return not (self.starved or self.paused or self.closed)
 
     @property
     def shed_total(self) -> int:

@@ -35,6 +35,7 @@ class Ticket:
         inflight: Permits held at its admission, itself included.
         state, reason, retry_after_ns: The decision.
         sampled_at_ns: When the first byte of the answer was ready; 0 while unknown.
+        thread: Identifier of the thread that the application runs in; 0 before.
         blocked_ns: Time spent waiting for the client's bytes; not service time.
         wake: Notified, under the lock, once the ticket has been decided.
         decided: Called with the ticket after the lock is left, once decided.
@@ -57,6 +58,7 @@ class Ticket:
         "retry_after_ns",
         "sampled_at_ns",
         "state",
+        "thread",
         "timeout_ns",
         "wake",
     )
@@ -78,6 +80,7 @@ class Ticket:
         self.decided = decided
         self.state = State.NEW
         self.sampled_at_ns = 0
+        self.thread = 0
         self.blocked_ns = 0
         self.detached = False
         self.wake: Wakeable | None = None

@@ -93,8 +93,7 @@ class ThreadGate(WorkerGate):
         job = local.job
         if job is None:
             if local.exempt:
-                environ["gunicorn_admission.decision"] = "exempt"
-                return self.app(environ, start_response)
+                return self.run_exempt(environ, start_response)
             return super().__call__(environ, start_response)
         local.job = None
         http2 = getattr(job.conn, "is_http2", False)
@@ -108,13 +107,12 @@ class ThreadGate(WorkerGate):
                 else:
                     self._worker.nr += 1  # not refused after all
                 return self.pass_exempt(environ, start_response)
-            partition = self.limiter.partition(request_class.partition)
             if job.state is _SHED:
                 if request_class.priority is Priority.HIGH:
                     return self._offer_again(job, request_class, environ, start_response)
-            elif partition.inflight < partition.room:
-                self.limiter.reclassify(job, request_class.partition, request_class.priority)
-            else:
+            elif not self.limiter.reclassify(
+                job, request_class.partition, request_class.priority, force=False
+            ):
                 # A slot for anybody, but this class holds all that it may.
                 self.limiter.finish(job, Outcome.IGNORE)
                 return self._offer_again(job, request_class, environ, start_response)

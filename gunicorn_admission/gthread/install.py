@@ -17,13 +17,16 @@ from gunicorn_admission.gthread.age import AgeGate
 from gunicorn_admission.gthread.capabilities import look
 from gunicorn_admission.gthread.executor import AdmissionExecutor
 from gunicorn_admission.gthread.gate import ThreadGate, WorkerGate
+from gunicorn_admission.gthread.node import join
 from gunicorn_admission.gthread.quiet import quiet_stalled_senders
 from gunicorn_admission.gthread.turns import ShortTurns
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.serving import limiter_for
 from gunicorn_admission.observe import Reporter, start_reporting, use_gunicorn_logger
+from gunicorn_admission.scoreboard import Row
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.settings.derive import Resolved
+from gunicorn_admission.status import Aside, Probes, Readiness
 
 __all__ = ["Installed", "finish_request", "install"]
 
@@ -73,6 +76,10 @@ def install(worker: Any, settings: Settings) -> Installed:
     use_gunicorn_logger(worker.log)
     installed = _install(worker, settings)
     worker.admission = installed
+    wsgi = getattr(worker, "wsgi", None)
+    if installed.mode == "off" and settings.status_path is not None and wsgi is not None:
+        # Or whoever switches admission off would have the probes fail.
+        worker.wsgi = Aside(wsgi, Probes(settings.status_path, Readiness()))
     if installed.classifier is not None and installed.limiter is not None:
         # What applications say of their views counts in front of the threads.
         subscribe(installed.classifier, installed.limiter)
@@ -105,21 +112,23 @@ def _install(worker: Any, settings: Settings) -> Installed:
     resolved = settings.derive(settings.threads or concurrency, waiting_holds_thread=True)
     if resolved.off_reason is not None:
         return _off(resolved.off_reason)
-    limiter = _limiter(worker, resolved)
+    limiter = _limiter(worker, settings, resolved)
     classifier = _classifier(settings)
     worker.wsgi = WorkerGate(worker, limiter, classifier, settings)
+    worker.wsgi.readiness = Readiness(limiter.statistics, _row(worker))
     why = f"{name} has no thread pool of a known shape"
     _announce("gate", resolved, why)
     return Installed("gate", limiter, classifier, _report(worker, limiter, settings), why)
 
 
 def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: Any) -> Installed:
-    limiter = _limiter(worker, resolved)
+    limiter = _limiter(worker, settings, resolved)
     classifier = _classifier(settings)
     pool = AdmissionExecutor(
         worker, can, limiter, classifier, settings, resolved.threads, time.monotonic_ns
     )
     worker.wsgi = ThreadGate(worker, limiter, classifier, settings, pool.local, lambda: pool.wanted)
+    worker.wsgi.readiness = Readiness(limiter.statistics, _row(worker))
     replaced, worker.tpool = worker.tpool, pool
     replaced.shutdown(wait=False)
     quiet_stalled_senders(worker.log)
@@ -134,14 +143,17 @@ def _install_executor(worker: Any, settings: Settings, resolved: Resolved, can: 
 
 
 def _install_age(worker: Any, settings: Settings) -> Installed:
-    # Sizes and bounds on them are for workers that run more than one request.
-    resolved = evolve(
+    # Sizes and bounds on them are for workers that run more than one request, and one that
+    # hangs is killed by gunicorn's own timeout.
+    sizes = evolve(
         settings, limit=1, min_limit=None, max_limit=None, max_queue=0, reserve=None, threads=None,
-        stall_after=_NEVER,
-    ).derive(1, waiting_holds_thread=False)  # fmt: skip
-    limiter = _limiter(worker, resolved)
+        stall_after=_NEVER, recycle_after=None,
+    )  # fmt: skip
+    resolved = sizes.derive(1, waiting_holds_thread=False)
+    limiter = _limiter(worker, sizes, resolved)
     classifier = _classifier(settings)
     worker.wsgi = AgeGate(worker, limiter, classifier, settings)
+    worker.wsgi.readiness = Readiness(limiter.statistics, _row(worker))
     why = "it runs one request at a time; -k gthread --threads 8 does more"
     _log.info(
         "admission: age, %s refuses what is older than %g s, %s; %s",
@@ -166,21 +178,23 @@ def _classifier(settings: Settings) -> Classifier:
     return Classifier(settings, script_name=os.environ.get("SCRIPT_NAME", ""))
 
 
-def _limiter(worker: Any, resolved: Resolved) -> Limiter:
+def _limiter(worker: Any, settings: Settings, resolved: Resolved) -> Limiter:
     limiter = limiter_for(resolved)
-
-    def look_for_stop() -> None:
-        # A worker that stops answers whom it keeps waiting rather than let them hang.
-        if not worker.alive:
-            limiter.close()
-
-    limiter.each_round = look_for_stop
+    join(worker, limiter, settings, resolved)
     return limiter
+
+
+def _row(worker: Any) -> Row | None:
+    """The worker's row on the page that it shares with its siblings, if the master gave one."""
+    row: Row | None = getattr(worker, "admission_row", None)
+    return row
 
 
 def _report(worker: Any, limiter: Limiter, settings: Settings) -> Reporter:
     limiter.observe(ShortTurns())
-    return start_reporting(limiter, settings, worker.log, cfg=worker.cfg, worker=_slot(worker))
+    return start_reporting(
+        limiter, settings, worker.log, cfg=worker.cfg, worker=_slot(worker), row=_row(worker)
+    )
 
 
 def _slot(worker: Any) -> int | None:

@@ -151,7 +151,15 @@ class Limiter(FrontDoor):
         """Return a consistent snapshot; cheap enough for every second, not every request."""
         with self._lock:
             taken = snapshot(self._controller, self._clock())
-        return evolve(taken, reading=self.reading())
+            shared = self._controller.shared
+        if shared is None:
+            return evolve(taken, reading=self.reading())
+        return evolve(
+            taken,
+            reading=self.reading(),
+            node_limit=shared.bound(),
+            node_inflight=shared.total(),
+        )
 
     def set_limit(self, limit: int | None) -> None:
         """

@@ -24,6 +24,7 @@ from gunicorn_admission.core.events import Event
 from gunicorn_admission.core.limits.base import Limit
 from gunicorn_admission.core.partition import Partition
 from gunicorn_admission.core.policy import SECOND, PartitionPolicy, Policy
+from gunicorn_admission.core.shared import SharedBound
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, State
 from gunicorn_admission.limiter.observer import Observer, Observers
@@ -187,15 +188,35 @@ class TicketLimiter:
             told = self._take()
         self._settle(told)
 
-    def reclassify(self, ticket: Ticket, partition: str, priority: Priority | None = None) -> None:
-        """Count a granted ticket under the class that it turned out to belong to."""
+    def reclassify(
+        self,
+        ticket: Ticket,
+        partition: str,
+        priority: Priority | None = None,
+        *,
+        force: bool = True,
+    ) -> bool:
+        """
+        Count a granted ticket under the class that it turned out to belong to.
+
+        Returns:
+            Whether that class had room; with ``force`` it is counted there in any case.
+        """
         group = self.partition(partition)
         with self._lock:
+            done = True
             if ticket.state is _GRANTED:
-                ticket.priority = group.policy.priority if priority is None else priority
-                self._controller.reclassify(ticket, group, self._clock())
+                done = self._controller.reclassify(ticket, group, self._clock(), force)
+                if done:
+                    ticket.priority = group.policy.priority if priority is None else priority
             told = self._take()
         self._settle(told)
+        return done
+
+    def share(self, bound: SharedBound) -> None:
+        """Obey a bound that others have a part in; before the first request, and not in a fork."""
+        with self._lock:
+            self._controller.shared = bound
 
     def bypassed(self) -> None:
         """Count a request that is exempt from admission."""

@@ -16,7 +16,10 @@ from gunicorn_admission.settings.rules import RouteRule, find_conflict
 if TYPE_CHECKING:
     from gunicorn_admission.settings.schema import Settings
 
-__all__ = ["check", "form_classes", "refuse_conflict"]
+__all__ = ["MOST_NODE_CAPS", "check", "form_classes", "refuse_conflict"]
+
+MOST_NODE_CAPS: Final = 15
+"""Classes with a bound that the workers of a node share; there is a place for each on a page."""
 
 _MOST_SHARED: Final = 0.9
 
@@ -55,6 +58,12 @@ def _times(settings: Settings) -> None:
         raise ConfigError(
             "interval", interval, f"a duration above target_delay = {format_duration(target)}",
             "20 times the target is usual: a queue must stand for an interval to count",
+        )  # fmt: skip
+    if settings.recycle_after is not None and settings.recycle_after < settings.stall_after:
+        raise ConfigError(
+            "recycle_after", settings.recycle_after,
+            f"at least stall_after = {format_duration(settings.stall_after)}",
+            "minutes suit most services: a fresh worker hangs too while its database does",
         )  # fmt: skip
     if settings.max_wait is not None and settings.low_max_wait > settings.max_wait:
         raise ConfigError(
@@ -103,7 +112,8 @@ def _statsd(settings: Settings) -> None:
 
 
 def _classes(settings: Settings) -> None:
-    for field, names in (("share", settings.share), ("cap", settings.caps)):
+    tables = ("share", settings.share), ("cap", settings.caps), ("node_cap", settings.node_cap)
+    for field, names in tables:
         for name in names:
             _refuse_unknown_class(settings, field, name)
     refuse_conflict(settings.rules)
@@ -123,14 +133,20 @@ def form_classes(settings: Settings, rules: Iterable[RouteRule]) -> dict[str, Pa
 
     Thread safety: pure.
     """
-    classes = combine(rules, settings.share, settings.caps)
+    classes = combine(rules, settings.share, settings.caps, settings.node_cap)
     if settings.partition_by == "none":
-        bound = [p.name for p in classes.values() if p.share is not None or p.cap is not None]
+        bound = [p.name for p in classes.values() if (p.share, p.cap, p.node_cap) != (None,) * 3]
         if bound or settings.cap is not None:
             raise ConfigError(
                 "partition_by", "none", "'endpoint' or 'route' where a class has a share or cap",
                 f"leave out the share and cap{f' of {bound[0]!r}' if bound else ''}, or divide",
             )  # fmt: skip
+    together = [p.name for p in classes.values() if p.node_cap is not None]
+    if len(together) > MOST_NODE_CAPS:
+        raise ConfigError(
+            "node_cap", len(together), f"at most {MOST_NODE_CAPS} classes with a node_cap",
+            "give those that need one resource the same name, so that they form one class",
+        )  # fmt: skip
     total = sum(partition.share or 0.0 for partition in classes.values())
     if total > _MOST_SHARED + 1e-9:
         raise ConfigError(

@@ -25,6 +25,7 @@ __all__ = [
     "ALGORITHMS",
     "PARTITIONINGS",
     "accepted",
+    "caps",
     "integer",
     "limit",
     "mode",
@@ -242,22 +243,33 @@ def shares(value: Mapping[str, float]) -> Mapping[str, float]:
     return _attempt(parse, value)
 
 
+def caps(value: Mapping[str, int]) -> Mapping[str, int]:
+    """Accept a cap for each class name."""
+
+    def parse(given: object) -> Mapping[str, int]:
+        table = _mapping(given, "{'/payments': 8}")
+        return MappingProxyType({name: _cap(cap, f"[{name!r}]") for name, cap in table.items()})
+
+    return _attempt(parse, value)
+
+
+def _cap(given: object, field: str) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or given < 1:
+        raise ConfigError(
+            field, given, "an integer from 1, or a mapping of class names to such",
+            "None derives a cap so that no class may hold the whole pool",
+        )  # fmt: skip
+    return given
+
+
 def optional_caps(
     value: int | Mapping[str, int] | None,
 ) -> int | Mapping[str, int] | None:
     """Accept one cap for all classes, or one for each class name, or ``None``."""
 
-    def cap(given: object, field: str) -> int:
-        if isinstance(given, bool) or not isinstance(given, int) or given < 1:
-            raise ConfigError(
-                field, given, "an integer from 1, or a mapping of class names to such",
-                "None derives a cap so that no class may hold the whole pool",
-            )  # fmt: skip
-        return given
-
     def parse(given: object) -> int | Mapping[str, int]:
         if isinstance(given, Mapping):
-            return MappingProxyType({k: cap(v, f"[{k!r}]") for k, v in given.items()})
-        return cap(given, "")
+            return MappingProxyType({k: _cap(v, f"[{k!r}]") for k, v in given.items()})
+        return _cap(given, "")
 
     return None if value is None else _attempt(parse, value)

@@ -73,11 +73,14 @@ def derive(settings: Settings, threads: int, waiting_holds_thread: bool) -> Reso
         limit, queue, spare = _gate(settings, threads)
     else:
         limit, queue, spare = _executor(settings, threads)
+    if settings.node_limit is not None:
+        limit = min(limit, settings.node_limit)  # one worker never has more than all may
     floor = settings.min_limit or -(-limit // 8)
     if floor > limit:
         if not alone:
             raise ConfigError(
-                "min_limit", floor, f"at most {limit}, the largest limit with {threads} threads",
+                "min_limit", floor, f"at most {limit}, the largest limit with {threads} threads"
+                + (f" and node_limit = {settings.node_limit}" if settings.node_limit else ""),
                 "leave it out, or raise the threads",
             )  # fmt: skip
         floor = limit
@@ -98,13 +101,17 @@ def derive(settings: Settings, threads: int, waiting_holds_thread: bool) -> Reso
             retry_after_ns=(to_ns(low), to_ns(high)),
             mode=Mode.OFF if alone else Mode(settings.mode),
         ),
-        partitions=tuple(combine(settings.rules, settings.share, settings.caps).values()),
+        partitions=tuple(_classes(settings).values()),
         algorithm="fixed" if fixed else str(settings.limit),
         fixed_limit=fixed,
         threads=threads,
         spare=spare,
         off_reason=_ONE_THREAD if alone else None,
     )
+
+
+def _classes(settings: Settings) -> dict[str, PartitionPolicy]:
+    return combine(settings.rules, settings.share, settings.caps, settings.node_cap)
 
 
 def _wanted(settings: Settings) -> tuple[str, int | None]:

@@ -30,7 +30,8 @@ ABOUT: Final[Mapping[str, str]] = {
     "target_delay": "Queue delay that is still fine (CoDel target). Derived from the service time.",
     "interval": "How long the delay must stay above the target to count as overload.",
     "routes": "Rule for each path pattern: `high`, `default`, `low`, `exempt`, or a table with "
-    "`priority`, `cap`, `share`, `deadline`, `retries`, `stream`, `release_on`, `name`, `methods`.",
+    "`priority`, `cap`, `share`, `node_cap`, `deadline`, `retries`, `stream`, `release_on`, "
+    "`name`, `methods`.",
     "exempt": "More paths that bypass admission; patterns as in `routes`.",
     "exempt_health": "Let the usual health and metrics paths bypass admission (GET and HEAD).",
     "partition_by": "How classes form: `endpoint` (rule, else first path segment), `route` (rules "
@@ -38,11 +39,17 @@ ABOUT: Final[Mapping[str, str]] = {
     "share": "Fraction of the limit held back for a class, by class name.",
     "cap": "Most slots of one class: an integer, or a table by class name. Derived: no class may "
     "hold the whole limit.",
+    "node_limit": "Most requests that run at once in all workers of the node together, such as the "
+    "connections that a database allows it.",
+    "node_cap": "The same for a class, by class name.",
     "retry_after": "Smallest and largest `Retry-After`; the value between is measured.",
     "shed_status": "Status of a refusal: 503 or 429.",
-    "status_path": "Path of the status page; none is served without it.",
+    "status_path": "Path below which `/live`, `/ready` and, on loopback, figures are served; "
+    "nothing is without it.",
     "stall_after": "Age at which a running request counts as hanging, at least (or 10 times the "
     "usual service time).",
+    "recycle_after": "Replace a worker when so many of its requests have hung for so long that too "
+    "few threads are left; one worker of the node at a time.",
     "read_timeout": "How long a client may take over the head and the body of its request.",
     "drain_bytes": "Most bytes of a refused body that are read so that its client sees the answer.",
     "drain_timeout": "Longest time spent on that.",
@@ -134,7 +141,7 @@ def plain(rule: RouteRule) -> str | dict[str, object]:
         given["priority"] = "exempt"
     elif rule.priority is not None:
         given["priority"] = rule.priority.name.lower()
-    for key in ("name", "share", "cap", "retries", "stream", "release_on"):
+    for key in ("name", "share", "cap", "node_cap", "retries", "stream", "release_on"):
         if (value := getattr(rule, key)) is not None:
             given[key] = value
     if rule.deadline is not None:

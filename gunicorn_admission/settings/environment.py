@@ -16,6 +16,7 @@ _SWITCHES: Final = {
     "1": True, "true": True, "yes": True, "on": True,
     "0": False, "false": False, "no": False, "off": False,
 }  # fmt: skip
+_TABLES: Final = (convert.routes, convert.shares, convert.caps, convert.optional_caps)
 
 
 def decode(name: str, text: str, source: str) -> Any:
@@ -45,7 +46,7 @@ def decode(name: str, text: str, source: str) -> Any:
         return [item for part in text.split(",") if (item := part.strip())]
     if kind is convert.optional_caps and text.isdecimal():
         return int(text)
-    if kind in (convert.routes, convert.shares, convert.optional_caps) or text.startswith("["):
+    if kind in _TABLES or text.startswith("["):
         return _json(name, text, source)
     return text
 

@@ -32,11 +32,14 @@ Others (long, with odd or non-ASCII characters, starting with a dot) share one c
 come from anybody, and must not bring a line break into a log or a metric.
 """
 
-_MERGED: Final = ("share", "cap", "deadline", "retries", "stream", "release_on")
+_MERGED: Final = ("share", "cap", "node_cap", "deadline", "retries", "stream", "release_on")
 
 
 def combine(
-    rules: Iterable[RouteRule], share: Mapping[str, float], caps: Mapping[str, int]
+    rules: Iterable[RouteRule],
+    share: Mapping[str, float],
+    caps: Mapping[str, int],
+    node_caps: Mapping[str, int],
 ) -> dict[str, PartitionPolicy]:
     """
     Return the policy of each class that is named anywhere, by name.
@@ -46,7 +49,7 @@ def combine(
 
     Args:
         rules: Exempt ones are skipped.
-        share, caps: By class name, beside those inside rules.
+        share, caps, node_caps: By class name, beside those inside rules.
 
     Raises:
         ConfigError: One class is given two values.
@@ -65,7 +68,7 @@ def combine(
         for key in _MERGED:
             if (value := getattr(rule, key)) is not None:
                 _agree(known, key, value, f"routes[{rule.pattern.text!r}].{key}", name)
-    for key, table in (("share", share), ("cap", caps)):
+    for key, table in (("share", share), ("cap", caps), ("node_cap", node_caps)):
         for name, value in table.items():
             _agree(classes.setdefault(name, {}), key, value, f"{key}[{name!r}]", name)
     return {
@@ -84,11 +87,13 @@ def _agree(known: dict[str, object], key: str, value: object, field: str, name: 
 
 def _policy(name: str, priority: Priority, given: Mapping[str, object]) -> PartitionPolicy:
     share, cap, deadline = given.get("share"), given.get("cap"), given.get("deadline")
+    node_cap = given.get("node_cap")
     return PartitionPolicy(
         name=name,
         priority=priority,
         share=share if isinstance(share, float) else None,
         cap=cap if isinstance(cap, int) else None,
+        node_cap=node_cap if isinstance(node_cap, int) else None,
         deadline_ns=to_ns(deadline) if isinstance(deadline, float) else None,
         retries=given.get("retries") is not False,
         stream=given.get("stream") is True,

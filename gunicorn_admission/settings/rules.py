@@ -34,6 +34,7 @@ class RouteRule:
         priority: Of these requests; DEFAULT when not given.
         share: Fraction of the limit held back for the class (0 < share < 1).
         cap: Most slots that the class may hold.
+        node_cap: The same for all workers of the node together.
         deadline: Seconds that the sender waits for an answer.
         retries: Whether the sender retries a refusal.
         stream: Answers live long; only the time to their first byte is a sample.
@@ -47,6 +48,7 @@ class RouteRule:
     priority: Priority | None = None
     share: float | None = None
     cap: int | None = None
+    node_cap: int | None = None
     deadline: float | None = None
     retries: bool | None = None
     stream: bool | None = None
@@ -75,7 +77,8 @@ RuleLike = str | Priority | Mapping[str, object] | RouteRule
 """What a user may write for a pattern: a priority, ``"exempt"``, or a table of fields."""
 
 _FIELDS: Final = (
-    "priority", "cap", "share", "deadline", "retries", "stream", "release_on", "name", "methods",
+    "priority", "cap", "share", "node_cap", "deadline", "retries", "stream", "release_on", "name",
+    "methods",
 )  # fmt: skip
 
 
@@ -121,6 +124,7 @@ def parse_rule(pattern: str, value: RuleLike, field: str = "routes") -> RouteRul
         priority=priority if "priority" in given else None,
         share=_optional(given, "share", field, parse_share),
         cap=_optional(given, "cap", field, _cap),
+        node_cap=_optional(given, "node_cap", field, _cap),
         deadline=_optional(given, "deadline", field, _deadline),
         retries=_optional(given, "retries", field, _switch),
         stream=_optional(given, "stream", field, _switch),

@@ -116,6 +116,12 @@ class Settings:
     cap: int | Mapping[str, int] | None = field(
         default=None, converter=convert.optional_caps, validator=accepted
     )
+    node_limit: int | None = field(
+        default=None,
+        converter=convert.optional_integer,
+        validator=within(1, _BIG, "the connections that a database allows this node, say"),
+    )
+    node_cap: Mapping[str, int] = field(factory=dict, converter=convert.caps, validator=accepted)
     retry_after: tuple[float, float] = field(
         default=(1.0, 30.0), converter=convert.seconds_pair, validator=accepted
     )
@@ -127,6 +133,11 @@ class Settings:
         default=5.0,
         converter=convert.seconds,
         validator=within(0.1, _HOUR, "longer than your slowest usual request", duration=True),
+    )
+    recycle_after: float | None = field(
+        default=None,
+        converter=convert.optional_seconds,
+        validator=within(0.1, 24 * _HOUR, "None never replaces a worker", duration=True),
     )
     read_timeout: float = field(
         default=10.0,
@@ -183,6 +194,12 @@ class Settings:
     def caps(self) -> Mapping[str, int]:
         """Caps by class name, as far as ``cap`` is such a mapping."""
         return self.cap if isinstance(self.cap, Mapping) else {}
+
+    @property
+    def node_classes(self) -> tuple[str, ...]:
+        """Names of the classes with a bound over all workers of the node."""
+        in_rules = (rule.class_name for rule in self.routes.values() if rule.node_cap is not None)
+        return tuple(dict.fromkeys((*self.node_cap, *in_rules)))
 
     def derive(self, threads: int, waiting_holds_thread: bool) -> Resolved:
         """

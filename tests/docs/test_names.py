@@ -13,9 +13,9 @@ from pathlib import Path
 import attrs
 import pytest
 
+from gunicorn_admission.chaining import COMPOSERS
 from gunicorn_admission.core.events import EventKind
 from gunicorn_admission.gthread import capabilities
-from gunicorn_admission.hooks import _COMPOSERS
 from gunicorn_admission.observe.log import _WORDS
 from gunicorn_admission.observe.names import METRICS
 from gunicorn_admission.settings import Settings, parse_duration
@@ -110,7 +110,7 @@ def test_environ_page_is_complete() -> None:
 
 
 def test_hooks_page_is_complete() -> None:
-    assert {row[0] for row in rows(REFERENCE / "hooks.md", "hook")} == set(_COMPOSERS)
+    assert {row[0] for row in rows(REFERENCE / "hooks.md", "hook")} == set(COMPOSERS)
 
 
 def test_log_lines_are_complete() -> None:

@@ -13,6 +13,7 @@ from gunicorn.config import Config
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.hooks import install
+from gunicorn_admission.scoreboard import master
 
 OURS = (
     "on_starting",
@@ -20,7 +21,9 @@ OURS = (
     "pre_fork",
     "post_worker_init",
     "post_request",
+    "child_exit",
     "worker_exit",
+    "nworkers_changed",
 )
 
 
@@ -355,14 +358,15 @@ def test_the_named_configuration_is_forgotten_so_that_a_reload_reads_it_again(
     assert "gunicorn_admission.conf" not in sys.modules
 
 
-def test_a_recycled_worker_takes_over_the_number_of_the_lost_one() -> None:
+def test_a_recycled_worker_takes_over_the_place_of_the_lost_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(master, "_board", None)
     namespace: dict[str, Any] = {}
     install(namespace)
     server, first, second, third = Process(), Process(), Process(), Process()
-    server.WORKERS = {}
-    for pid, worker in enumerate((first, second)):
+    for worker in (first, second):
         namespace["pre_fork"](server, worker)
-        server.WORKERS[pid] = worker
-    del server.WORKERS[0]
+    namespace["child_exit"](server, first)
     namespace["pre_fork"](server, third)
     assert [worker.admission_slot for worker in (first, second, third)] == [0, 1, 0]
