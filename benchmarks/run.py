@@ -1,7 +1,7 @@
 """
-The short comparison of everything, about 3 minutes: one table of ratios.
+The short comparison of everything, about 4 minutes: one table of ratios.
 
-    python -m benchmarks.run [--only hot_path,gunicorn,overload] [--scale 1] [--json FILE]
+    python -m benchmarks.run [--only hot_path,gunicorn,store,overload] [--scale 1] [--json FILE]
 
 Each part has a command of its own that measures longer and says more; see README.md.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import gunicorn_overhead, hot_path
+from benchmarks import gunicorn_overhead, hot_path, store
 from benchmarks.comparison import Comparison, save, show
 from benchmarks.overload.contenders import OURS, PLAIN
 from benchmarks.overload.figures import Figures
@@ -45,6 +45,10 @@ def _gunicorn(scale: float) -> list[Comparison]:
     return gunicorn_overhead.measure(rounds=5, seconds=scale, own=scale < 1)
 
 
+def _store(scale: float) -> list[Comparison]:
+    return store.measure(rounds=2, seconds=2 * scale, wanted=[(2, 3)])
+
+
 def _overload(scale: float) -> list[Comparison]:
     taken = list(runs((PLAIN, OURS), tuple(OVERLOAD), scale=0.8 * scale))
     return list(_compare(taken))
@@ -71,6 +75,7 @@ def _compare(taken: list[Figures]) -> Iterator[Comparison]:
 PARTS: dict[str, Callable[[float], list[Comparison]]] = {
     "hot_path": _hot_path,
     "gunicorn": _gunicorn,
+    "store": _store,
     "overload": _overload,
 }
 

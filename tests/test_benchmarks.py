@@ -55,6 +55,18 @@ def test_gunicorn_overhead_compares_both_servers(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+def test_store_compares_engines(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    options = ("--rounds", "1", "--seconds", "0.1", "--loads", "1+1", "--json", str(out))
+    said = run("benchmarks.store", *options)
+    assert "Note:" not in said
+    for engine in ("sqlite", "postgresql"):
+        assert said.count(f"| {engine}, 1 x 8 threads, 1 consumers ") == 5
+    taken = json.loads(out.read_text())
+    assert all(one["ours"][0] > 0 and one["theirs"][0] > 0 for one in taken)
+
+
+@pytest.mark.integration
 def test_overload_runs_and_its_readers_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
