@@ -57,6 +57,7 @@ def webhook_view(
         response = HttpResponse(answer.body, status=answer.status)
         for name, value in answer.headers:
             response.headers[name] = value
+        response.headers["Content-Length"] = str(len(answer.body))
         return response
 
     exempt: Callable[..., HttpResponse] = csrf_exempt(webhook)

@@ -7,6 +7,7 @@ The intake as a WSGI application of its own.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -18,6 +19,8 @@ from gunicorn_admission.webhooks.reporting import start_webhook_reporting
 from gunicorn_admission.webhooks.store import Store
 
 __all__ = ["DEFAULT_URL", "Intake", "create", "store_url"]
+
+_log = logging.getLogger("gunicorn_admission.intake")
 
 #: The store where nothing else is said: a file in the working directory.
 DEFAULT_URL: Final = "sqlite:///webhooks.db"
@@ -78,7 +81,10 @@ class Intake:
         """Take one request in; see :meth:`Receiver.receive`, which it counts for reports."""
         if self._reports_in != os.getpid():
             self._reports_in = os.getpid()  # threads do not survive a fork
-            start_webhook_reporting()
+            try:
+                start_webhook_reporting()
+            except Exception:
+                _log.exception("webhooks: no metrics are reported; events are taken all the same")
         return self.receiver.receive(name, environ, read)
 
 

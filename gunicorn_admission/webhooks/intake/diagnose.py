@@ -206,9 +206,9 @@ _SIGNED_BY = {
 def _rewritten(body: bytes) -> Iterator[tuple[str, bytes]]:
     """What a body may have been before somebody changed it, and what that was."""
     stripped = body.rstrip(b"\r\n")
-    yield "a line end was added", stripped
-    for end in (b"\n", b"\r\n"):
-        yield "its last line end is missing", stripped + end
+    for end in (b"", b"\n", b"\r\n"):
+        longer = len(stripped) + len(end) > len(body)
+        yield ("its last line end is missing" if longer else "a line end was added"), stripped + end
     yield "line ends were changed", body.replace(b"\r\n", b"\n")
     yield "line ends were changed", body.replace(b"\n", b"\r\n")
     yield "a byte order mark was added", body.removeprefix(b"\xef\xbb\xbf")

@@ -184,6 +184,7 @@ def test_variables_that_are_no_settings() -> None:
         environ={
             "GUNICORN_ADMISSION_CONF": "gunicorn.conf.py",
             "GUNICORN_ADMISSION_FILE": "other.toml",
+            "GUNICORN_ADMISSION_STORE_URL": "sqlite:///webhooks.db",
             "GUNICORN_CMD_ARGS": "--threads 4",
             "HOME": "/",
         }
