@@ -23,6 +23,7 @@ __all__ = ["root"]
 #: Verb, and the module of this package that has a command of its name.
 _ON_STORE = {
     "db": "db",
+    "drill": "drill",
     "events": "events",
     "purge": "purge",
     "sources": "sources",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import attrs
 from sqlalchemy import Connection, select
@@ -67,12 +67,14 @@ class Routing:
 
     Args:
         store: Only its clock is used; all SQL goes over the connection of the caller.
+        only: Names of the subscriptions that may have an event; ``None`` leaves it to filters.
 
     Thread safety: may be used from any thread, each with a connection of its own.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, only: Collection[str] | None = None) -> None:
         self._store = store
+        self._only = only
         self._known: tuple[int, tuple[Route, ...]] = (-1, ())
 
     def route(self, connection: Connection, events: Sequence[RoutedEvent]) -> None:
@@ -106,6 +108,10 @@ class Routing:
             rows = connection.execute(
                 select(subscriptions.c.name, subscriptions.c.filter, subscriptions.c.order_by)
             )
-            routes = tuple(Route.of(row.name, row.filter, row.order_by) for row in rows)
+            routes = tuple(
+                Route.of(row.name, row.filter, row.order_by)
+                for row in rows
+                if self._only is None or row.name in self._only
+            )
             self._known = number, routes  # one assignment: threads see both or neither
         return routes

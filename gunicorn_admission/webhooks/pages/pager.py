@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, false, or_, select, true, update
 from gunicorn_admission.webhooks.pages.book import resolve_passed
 from gunicorn_admission.webhooks.pages.channels.channel import Channel, ChannelError
 from gunicorn_admission.webhooks.pages.lag import oldest_ages
-from gunicorn_admission.webhooks.pages.page import Condition, Page
+from gunicorn_admission.webhooks.pages.read import notice_of
 from gunicorn_admission.webhooks.pages.watch import watch
 from gunicorn_admission.webhooks.pages.wording import Notice
 from gunicorn_admission.webhooks.store import Store
@@ -144,7 +144,7 @@ def _claim(connection: Connection, channel: Channel, now: int) -> list[Notice]:
     if not mine:
         return []
     lags = oldest_ages(connection, now)
-    return [_notice(row, lags) for row in mine]
+    return [notice_of(row, lags) for row in mine]
 
 
 def _take(connection: Connection, channel: Channel, key: str, now: int) -> bool:
@@ -167,19 +167,3 @@ def _take(connection: Connection, channel: Channel, key: str, now: int) -> bool:
         ).returning(notices.c.page)
     )
     return taken.first() is not None
-
-
-def _notice(row: Any, lags: dict[str, float]) -> Notice:
-    return Notice(
-        page=Page.stored(row),
-        episode=row.episode,
-        count=row.count,
-        first_at=row.first_at,
-        last_at=row.last_at,
-        resolved_at=row.resolved_at,
-        lags={
-            name: lag
-            for name, lag in lags.items()
-            if name != row.consumer or row.condition == Condition.LAGGING.value
-        },
-    )

@@ -16,7 +16,7 @@ from gunicorn_admission.webhooks.store.statements import insert
 from tests.unit.webhooks.pages.conftest import Clock, Memory
 
 
-def _event(store: Store, event_id: str) -> None:
+def store_event(store: Store, event_id: str) -> None:
     def work(connection: Any) -> None:
         values = {
             "source": "stripe",
@@ -55,11 +55,11 @@ def subscriptions(store: Store) -> Subscriptions:
 def test_an_event_older_than_the_objective_makes_one_page(
     store: Store, subscriptions: Subscriptions, clock: Clock, channel: Memory
 ) -> None:
-    _event(store, "evt_1")
+    store_event(store, "evt_1")
     clock.now += 20
     pager = Pager(store, [channel])
     assert pager.tick() == 0
-    _event(store, "evt_2")
+    store_event(store, "evt_2")
     clock.now += 20
     assert pager.tick() == 1
     assert channel.texts[-1] == (
@@ -85,7 +85,7 @@ def test_a_paused_consumer_is_expected_back_and_a_disabled_one_is_not(
     told: int,
 ) -> None:
     subscriptions.set_mode("entitlements", mode)
-    _event(store, "evt_1")
+    store_event(store, "evt_1")
     clock.now += 31
     assert Pager(store, [channel]).tick() == told
 
@@ -93,7 +93,7 @@ def test_a_paused_consumer_is_expected_back_and_a_disabled_one_is_not(
 def test_failing_is_three_attempts_in_vain_and_names_no_text_of_the_error(
     store: Store, subscriptions: Subscriptions, clock: Clock, channel: Memory
 ) -> None:
-    _event(store, "evt_1")
+    store_event(store, "evt_1")
     pager = Pager(store, [channel])
     _set(store, attempts=2, last_error="ValueError: card 4242")
     assert pager.tick() == 0
@@ -106,8 +106,8 @@ def test_failing_is_three_attempts_in_vain_and_names_no_text_of_the_error(
 def test_dead_letters_are_one_page_until_they_are_gone(
     store: Store, subscriptions: Subscriptions, clock: Clock, channel: Memory
 ) -> None:
-    _event(store, "evt_1")
-    _event(store, "evt_2")
+    store_event(store, "evt_1")
+    store_event(store, "evt_2")
     pager = Pager(store, [channel])
     _set(store, attempts=12, state="dead", finished_at=clock.micros, last_error="KeyError: 'x'")
     assert pager.tick() == 1
