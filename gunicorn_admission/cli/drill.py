@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -37,8 +39,8 @@ def drill(url: str | None, as_json: bool) -> None:
 
     Exit codes: 0 all checks passed, 1 one failed, 2 wrong usage.
     """
-    logging.getLogger("gunicorn_admission").setLevel(logging.CRITICAL)  # it fails on purpose
-    report = run_drill(url, tell=(lambda check: None) if as_json else _tell)
+    with _quiet():
+        report = run_drill(url, tell=(lambda check: None) if as_json else _tell)
     if as_json:
         click.echo(json.dumps(report.as_dict(), indent=2))
     else:
@@ -46,6 +48,18 @@ def drill(url: str | None, as_json: bool) -> None:
         summary = "PASS" if report.passed else f"FAIL ({failed} of {len(report.checks)})"
         click.echo(f"\n{summary} on {report.store}")
     sys.exit(0 if report.passed else 1)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the log out of the way: much of what it would say is done on purpose."""
+    logger = logging.getLogger("gunicorn_admission")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def _tell(check: Check) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from attrs import field, frozen
 from sqlalchemy import ColumnElement, or_, tuple_
 
@@ -24,6 +26,10 @@ def parse_event(text: str) -> tuple[str, str]:
     return source, event_id
 
 
+def _pairs(pairs: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    return tuple(pairs)
+
+
 @frozen(kw_only=True)
 class Selection:
     """
@@ -39,7 +45,7 @@ class Selection:
     Thread safety: immutable.
     """
 
-    events: tuple[tuple[str, str], ...] = field(default=(), converter=tuple)
+    events: tuple[tuple[str, str], ...] = field(default=(), converter=_pairs)
     source: str | None = None
     type: str | None = None
     since: int | None = None
