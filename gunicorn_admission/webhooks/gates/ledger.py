@@ -13,10 +13,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from gunicorn_admission.webhooks.gates import answers, book
+from gunicorn_admission.webhooks.gates import answers, charges
 from gunicorn_admission.webhooks.gates.decision import Decision, Kind
 from gunicorn_admission.webhooks.gates.gate import Gate, Gates
-from gunicorn_admission.webhooks.gates.policy import Charge
 from gunicorn_admission.webhooks.gates.record import (
     Key,
     State,
@@ -24,10 +23,8 @@ from gunicorn_admission.webhooks.gates.record import (
     create,
     extend,
     find,
-    held_of,
 )
 from gunicorn_admission.webhooks.gates.units import check_cost
-from gunicorn_admission.webhooks.gates.wake import wake_next
 
 __all__ = ["Ledger"]
 
@@ -122,7 +119,7 @@ class Ledger:
         gate, row = self._fenced(connection, key, lease)
         if row is None:
             return False
-        self._settle(connection, key, gate, row, now, actual)
+        charges.settle(connection, key, gate, row, now, actual)
         change(connection, key, now, state="completed", lease=None, lease_until=None, held=None)
         return True
 
@@ -151,8 +148,8 @@ class Ledger:
         if row is None:
             return False
         values: dict[str, Any] = {"state": "failed", "lease": None, "lease_until": None}
-        if _has_cost(gate, actual):
-            self._settle(connection, key, gate, row, now, actual)
+        if charges.is_charged(gate, actual):
+            charges.settle(connection, key, gate, row, now, actual)
             values["held"] = None
         change(connection, key, now, **values)
         return True
@@ -253,13 +250,10 @@ class Ledger:
         row = find(connection, key)
         if row is None or row.lease != lease or row.state == State.COMPLETED.value:
             return False
-        if lease is not None and _has_cost(gate, actual):
-            self._settle(connection, key, gate, row, now, actual)
+        if lease is not None and charges.is_charged(gate, actual):
+            charges.settle(connection, key, gate, row, now, actual)
         else:
-            held = held_of(row)
-            book.release(connection, held, answers.cause(key, row.attempts, now))
-            if any(amount for *_, amount in held):
-                wake_next(connection, key.consumer, now)
+            charges.release(connection, key, row, now)
         change(connection, key, now, state=state, lease=None, lease_until=None, held=None)
         return True
 
@@ -272,30 +266,3 @@ class Ledger:
         if row is None or row.state != State.RESERVED.value or row.lease != lease:
             return gate, None
         return gate, row
-
-    @staticmethod
-    def _settle(
-        connection: Connection,
-        key: Key,
-        gate: Gate | None,
-        row: Row[Any],
-        now: int,
-        actual: Mapping[str, int] | None,
-    ) -> None:
-        told = check_cost(actual or {}, "actual")
-        held = held_of(row)
-        if gate is None or not held:
-            return
-        if gate.charge is Charge.EVENT:
-            told = {}
-        spent = [told.get(gate.units[ceiling], amount) for ceiling, _, amount in held]
-        book.settle(connection, held, spent, answers.cause(key, row.attempts, now))
-        if any(real < amount for real, (*_, amount) in zip(spent, held, strict=True)):
-            wake_next(connection, key.consumer, now)
-
-
-def _has_cost(gate: Gate | None, actual: Mapping[str, int] | None) -> bool:
-    """Whether an attempt that ended without effect is charged."""
-    if gate is None:
-        return False
-    return gate.charge is Charge.ATTEMPT or (gate.charge is Charge.ACTUAL and actual is not None)
