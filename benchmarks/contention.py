@@ -11,7 +11,7 @@ from gunicorn_admission.core.types import Outcome, Priority
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.settings import Settings
 
-__all__ = ["LOOPS", "Loop", "classes", "nanoseconds", "refusals", "roomy_limiter"]
+__all__ = ["LOOPS", "Loop", "classes", "nanoseconds", "permits", "refusals", "roomy_limiter"]
 
 Loop = Callable[[int], None]
 """Does the operation so many times; the loop is part of it, so that no call is added."""
@@ -48,7 +48,7 @@ def nanoseconds(loop: Loop, threads: int, seconds: float) -> float:
 
 def roomy_limiter() -> Limiter:
     """The adaptive limiter at work, its limit never reached: what is left is its own cost."""
-    return Limiter(Settings(max_limit=ENOUGH, min_limit=ENOUGH // 8))
+    return Limiter(Settings(max_limit=ENOUGH, min_limit=ENOUGH // 2))
 
 
 def permits() -> Loop:

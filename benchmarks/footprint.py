@@ -1,16 +1,23 @@
-"""Bytes that a limiter, a traffic class and a permit take, as tracemalloc counts them."""
+"""Bytes that a limiter, a traffic class, a permit and a waiter take, as tracemalloc counts them."""
 
 from __future__ import annotations
 
 import gc
+import time
 import tracemalloc
 from collections.abc import Callable
 
 from benchmarks.comparison import Comparison
 from benchmarks.contention import roomy_limiter
+from gunicorn_admission.core.ticket import Ticket
+from gunicorn_admission.core.types import Priority
+from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.limiter.permit import Permit
+from gunicorn_admission.settings import Settings
 
 __all__ = ["footprint"]
+
+_LIMITS: tuple[str | int, ...] = ("adaptive", "gradient2", "vegas", "aimd", 16)
 
 
 def _bytes_each(make: Callable[[int], object], number: int) -> float:
@@ -29,14 +36,32 @@ def _bytes_each(make: Callable[[int], object], number: int) -> float:
 
 
 def footprint(number: int = 200) -> list[Comparison]:
-    """Memory of one more limiter, class and permit."""
-    limiter = roomy_limiter()
+    """Memory of one more limiter of each kind, class, permit and waiter."""
+    limiter, full = roomy_limiter(), Limiter(Settings(limit=1, max_queue=2 * number))
+    holder = full.acquire()
+
+    def wait(index: int) -> Ticket:
+        ticket = Ticket(full.partition("/"), Priority.HIGH, time.monotonic_ns(), 60 * 10**9)
+        full.offer(ticket, ticket.arrived_ns)
+        return ticket
+
     makers: dict[str, Callable[[int], object]] = {
-        "limiter": lambda _: roomy_limiter(),
+        **{
+            f"limiter, {limit if isinstance(limit, str) else 'fixed'}": _limiters(limit)
+            for limit in _LIMITS
+        },
         "class of a limiter": lambda index: limiter.partition(f"/route/{index}"),
         "permit held": lambda _: limiter.acquire(),
+        "request that waits": wait,
     }
-    return [
+    figures = [
         Comparison(what=f"memory a {name}", unit="bytes", ours=[_bytes_each(make, number)])
         for name, make in makers.items()
     ]
+    holder.release()
+    full.close()
+    return figures
+
+
+def _limiters(limit: str | int) -> Callable[[int], object]:
+    return lambda _: Limiter(Settings(limit=limit))

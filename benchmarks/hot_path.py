@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.comparison import Comparison, interleaved, save, show
-from benchmarks.contention import LOOPS, classes, nanoseconds, refusals
+from benchmarks.contention import LOOPS, nanoseconds, refusals
 from benchmarks.footprint import footprint
 from benchmarks.hand_off import SLOTS, HandOff, hand_through
 
@@ -19,7 +19,6 @@ __all__ = ["measure"]
 
 THREADS = (1, 16, 64)
 WAITERS = (4, 16, 64)
-CLASSES = (1, 100, 1000)
 OURS = ("acquire + release", "offer + finish of a ticket")
 
 
@@ -28,7 +27,6 @@ def measure(rounds: int, seconds: float) -> list[Comparison]:
     return [
         *(one for threads in THREADS for one in _pairs(threads, rounds, seconds)),
         _refusal(rounds, seconds),
-        *_classes(rounds, seconds),
         *(one for waiters in WAITERS for one in _hand_off(waiters, rounds)),
         *footprint(),
     ]
@@ -70,23 +68,6 @@ def _refusal(rounds: int, seconds: float) -> Comparison:
         peer="exhausted BoundedSemaphore",
         theirs=figures["theirs"],
     )
-
-
-def _classes(rounds: int, seconds: float) -> list[Comparison]:
-    figures = interleaved(
-        {str(number): partial(nanoseconds, classes(number), 1, seconds) for number in CLASSES},
-        rounds,
-    )
-    return [
-        Comparison(
-            what=f"acquire + release, {number} classes in turn",
-            unit="ns",
-            ours=figures[str(number)],
-            peer="one class",
-            theirs=figures["1"],
-        )
-        for number in CLASSES[1:]
-    ]
 
 
 def _hand_off(waiters: int, rounds: int) -> list[Comparison]:

@@ -1,7 +1,7 @@
 """
-The short comparison of everything, about 4 minutes: one table of ratios.
+The short comparison of everything, about 5 minutes: one table of ratios.
 
-    python -m benchmarks.run [--only hot_path,gunicorn,store,overload] [--scale 1] [--json FILE]
+    python -m benchmarks.run [--only hot_path,growth,...] [--scale 1] [--json FILE]
 
 Each part has a command of its own that measures longer and says more; see README.md.
 """
@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import gunicorn_overhead, hot_path, store
+from benchmarks import growth, gunicorn_overhead, hot_path, simulator, store
 from benchmarks.comparison import Comparison, save, show
 from benchmarks.overload.contenders import OURS, PLAIN
 from benchmarks.overload.figures import Figures
@@ -39,6 +39,14 @@ OVERLOAD = {
 
 def _hot_path(scale: float) -> list[Comparison]:
     return hot_path.measure(rounds=5, seconds=0.1 * scale)
+
+
+def _growth(scale: float) -> list[Comparison]:
+    return growth.measure(rounds=5, seconds=0.1 * scale)
+
+
+def _simulator(scale: float) -> list[Comparison]:
+    return simulator.measure(rounds=5, seconds=10 * scale)
 
 
 def _gunicorn(scale: float) -> list[Comparison]:
@@ -74,6 +82,8 @@ def _compare(taken: list[Figures]) -> Iterator[Comparison]:
 
 PARTS: dict[str, Callable[[float], list[Comparison]]] = {
     "hot_path": _hot_path,
+    "growth": _growth,
+    "simulator": _simulator,
     "gunicorn": _gunicorn,
     "store": _store,
     "overload": _overload,

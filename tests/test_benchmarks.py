@@ -38,8 +38,31 @@ def run(module: str, *options: str) -> str:
 
 def test_hot_path_prints_ratios() -> None:
     said = run("benchmarks.hot_path", "--rounds", "1", "--seconds", "0.002")
-    for what in ("acquire + release, 64 threads", "hand-off, 16 waiters, CPU", "memory a limiter"):
+    for what in (
+        "acquire + release, 64 threads",
+        "hand-off, 16 waiters, CPU",
+        "memory a limiter, adaptive",
+    ):
         assert f"| {what}" in said
+
+
+def test_growth_is_seen_over_every_range() -> None:
+    said = run("benchmarks.growth", "--rounds", "1", "--seconds", "0.002")
+    for what in (
+        "acquire + release by 512 threads",
+        "acquire + release of 1000 classes",
+        "arrival and hand-off, 1000 waiting",
+        "acquire + release of the last of 512 slots",
+    ):
+        assert f"| {what}" in said
+
+
+def test_simulator_is_compared_with_what_it_is_made_of() -> None:
+    said = run("benchmarks.simulator", "--rounds", "1", "--seconds", "1")
+    rows = [line for line in said.splitlines() if line.startswith("| simulated arrival")]
+    assert len(rows) == 5
+    assert "simpy" in said
+    assert "the core alone" in said
 
 
 @pytest.mark.integration
