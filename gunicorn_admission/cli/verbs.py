@@ -26,6 +26,7 @@ _ON_STORE = {
     "drill": "drill",
     "events": "events",
     "purge": "purge",
+    "shadow": "shadow",
     "sources": "sources",
 }
 
