@@ -23,11 +23,15 @@ __all__ = ["root"]
 #: Verb, and the module of this package that has a command of its name.
 _ON_STORE = {
     "db": "db",
+    "dead-letters": "dead_letters",
+    "deliveries": "deliveries",
     "drill": "drill",
     "events": "events",
     "purge": "purge",
     "shadow": "shadow",
     "sources": "sources",
+    "subscriptions": "subscriptions",
+    "worker": "worker",
 }
 
 

@@ -115,6 +115,27 @@ CATALOGUE: tuple[WebhookMetric, ...] = (
         unit="seconds",
         help="Time from a verified request to its commit.",
     ),
+    WebhookMetric(
+        key="deliveries",
+        kind=Kind.COUNTER,
+        labels=("consumer", "outcome"),
+        unit="{delivery}",
+        help="Deliveries, by what became of them.",
+    ),
+    WebhookMetric(
+        key="backlog",
+        kind=Kind.GAUGE,
+        labels=("consumer", "state"),
+        unit="{delivery}",
+        help="Deliveries that are not finished, by state.",
+    ),
+    WebhookMetric(
+        key="oldest_unacked_age",
+        kind=Kind.GAUGE,
+        labels=("consumer",),
+        unit="seconds",
+        help="Age of the oldest delivery that is not finished; 0 where there is none.",
+    ),
 )
 
 #: The same by key.

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from attrs import frozen
+from attrs import asdict, frozen
 from sqlalchemy import Connection, Row, Select, and_, func, select, update
 
 from gunicorn_admission.webhooks.fanout.fields import Fields
@@ -50,6 +50,10 @@ class Replayed:
     completed: int = 0
     waiting: int = 0
     unwanted: int = 0
+
+    def as_dict(self) -> dict[str, int]:
+        """Return it as JSON can hold it."""
+        return asdict(self)
 
 
 def replay(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings.nearest import did_you_mean
@@ -137,16 +137,22 @@ class Worker:
                 )  # fmt: skip
         return all(ended)
 
-    def run(self, grace: float = 30.0) -> bool:
+    def run(self, grace: float = 30.0, is_wanted: Callable[[], bool] = lambda: True) -> bool:
         """
         Start, wait for :meth:`stop`, and end.
 
+        Args:
+            grace: Seconds that running handlers have to end.
+            is_wanted: Asked once a second; ``False`` is as good as :meth:`stop`.
+
         Returns:
-            Whether all handlers ended within ``grace`` seconds.
+            Whether all handlers ended in time.
         """
         self.start()
-        while not self._stop.wait(3600):
+        while not self._stop.wait(1.0) and is_wanted():
             pass
+        self.stop()
+        _log.info("stopping: what has begun is finished, the rest is handed back")
         ended = self.join(grace)
-        _log.info("stopped" if ended else "stopped, not all of it in time")
+        _log.info("stopped" if ended else "stopped, but not all of it in time")
         return ended
