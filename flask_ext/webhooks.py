@@ -7,19 +7,25 @@ application can parse it, and what is read there is put back for whoever reads a
 
 from __future__ import annotations
 
+import functools
+import inspect
 import io
-from collections.abc import Iterable
-from typing import Any, Final
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
 
 from flask import Blueprint, Flask, Request, Response, current_app, request
 
 from gunicorn_admission.errors import ConfigError
+from gunicorn_admission.webhooks.fanout import Consumers
 from gunicorn_admission.webhooks.intake import Intake, Source
 from gunicorn_admission.webhooks.intake.app import store_url
 from gunicorn_admission.webhooks.intake.body import Incomplete, TooLarge, read_body
 from gunicorn_admission.webhooks.store import Store
 
 __all__ = ["Webhooks"]
+
+Handler = TypeVar("Handler", bound=Callable[..., object])
 
 _KEY: Final = "webhooks"
 _NAME: Final = "gunicorn_admission_webhooks"
@@ -38,6 +44,9 @@ class Webhooks:
         sources: Configured in code; more may be in the store.
         url_prefix: Path in front of the source's name.
         options: Of :class:`~gunicorn_admission.webhooks.intake.Receiver`.
+
+    Attributes:
+        consumers: What :meth:`consumer` registered; ``gunicorn-admission worker`` runs them.
 
     Raises:
         ConfigError: A source or secret cannot work.
@@ -59,6 +68,8 @@ class Webhooks:
         self._sources = tuple(sources)
         self._prefix = url_prefix
         self._options = options
+        self._apps: weakref.WeakSet[Flask] = weakref.WeakSet()
+        self.consumers = Consumers()
         if app is not None:
             self.init_app(app)
 
@@ -85,11 +96,46 @@ class Webhooks:
         blueprint.add_url_rule("/<source>", "receive", _receive, methods=_METHODS)
         app.register_blueprint(blueprint)
         app.extensions[_KEY] = intake
+        self._apps.add(app)
         # Before any hook of the application: one that looks at request.form would eat the body.
         app.url_value_preprocessors[None].insert(0, _take_body)
         protection = app.extensions.get("csrf")  # Flask-WTF; no sender has such a token
         if protection is not None and hasattr(protection, "exempt"):
             protection.exempt(blueprint)
+
+    def consumer(self, name: str, **options: Any) -> Callable[[Handler], Handler]:
+        """
+        Register the decorated function as what performs the effect of a subscription.
+
+        It runs in a worker and never in a request, inside the application's context where this
+        object has one application.
+
+        Args:
+            name: Of the subscription.
+            options: Of :meth:`gunicorn_admission.webhooks.fanout.Consumers.consumer`.
+
+        Raises:
+            ConfigError: A value cannot work, or the name is taken.
+        """
+
+        def register(handler: Handler) -> Handler:
+            self.consumers.consumer(name, **options)(self._in_context(handler))
+            return handler
+
+        return register
+
+    def _in_context(self, handler: Callable[..., object]) -> Callable[..., object]:
+        if inspect.iscoroutinefunction(handler):
+            return handler  # which the registry refuses
+
+        @functools.wraps(handler)
+        def run(*arguments: Any) -> object:
+            if len(self._apps) != 1:
+                return handler(*arguments)
+            with next(iter(self._apps)).app_context():
+                return handler(*arguments)
+
+        return run
 
 
 def _intake() -> Intake:

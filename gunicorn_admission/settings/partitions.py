@@ -32,7 +32,9 @@ Others (long, with odd or non-ASCII characters, starting with a dot) share one c
 come from anybody, and must not bring a line break into a log or a metric.
 """
 
-_MERGED: Final = ("share", "cap", "node_cap", "deadline", "retries", "stream", "release_on")
+_MERGED: Final = (
+    *("share", "cap", "node_cap", "deadline", "retries", "max_refusals", "stream", "release_on"),
+)
 
 
 def combine(
@@ -87,7 +89,7 @@ def _agree(known: dict[str, object], key: str, value: object, field: str, name: 
 
 def _policy(name: str, priority: Priority, given: Mapping[str, object]) -> PartitionPolicy:
     share, cap, deadline = given.get("share"), given.get("cap"), given.get("deadline")
-    node_cap = given.get("node_cap")
+    node_cap, refusals = given.get("node_cap"), given.get("max_refusals")
     return PartitionPolicy(
         name=name,
         priority=priority,
@@ -96,6 +98,7 @@ def _policy(name: str, priority: Priority, given: Mapping[str, object]) -> Parti
         node_cap=node_cap if isinstance(node_cap, int) else None,
         deadline_ns=to_ns(deadline) if isinstance(deadline, float) else None,
         retries=given.get("retries") is not False,
+        max_refusals=refusals if isinstance(refusals, int) else None,
         stream=given.get("stream") is True,
         release_on_first_byte=given.get("release_on") == "first_byte",
     )

@@ -37,6 +37,8 @@ class RouteRule:
         node_cap: The same for all workers of the node together.
         deadline: Seconds that the sender waits for an answer.
         retries: Whether the sender retries a refusal.
+        max_refusals: Refusals in a row that the sender bears; then the next one goes first. Only
+            sources of webhooks say this.
         stream: Answers live long; only the time to their first byte is a sample.
         release_on: When the slot is free again: ``"close"`` or ``"first_byte"``.
     """
@@ -51,6 +53,7 @@ class RouteRule:
     node_cap: int | None = None
     deadline: float | None = None
     retries: bool | None = None
+    max_refusals: int | None = None
     stream: bool | None = None
     release_on: Literal["close", "first_byte"] | None = None
 

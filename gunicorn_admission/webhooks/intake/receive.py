@@ -246,12 +246,15 @@ class Receiver:
 
     def _rule(self, source: Source) -> RouteRule:
         facts = source.provider.facts
+        failures = facts.disable.failures if facts.disable else None
         return RouteRule(
             pattern=parse_pattern(f"={self.prefix}/{source.name}"),
             name=f"hooks/{source.name}",
             priority=source.priority,
             deadline=source.patience,
             retries=facts.retries_at_all,
+            # Each worker counts for itself, and what fails elsewhere counts too: turn back in time.
+            max_refusals=None if failures is None else max(1, failures // 2),
         )
 
     def _announce(self) -> None:

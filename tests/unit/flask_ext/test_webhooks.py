@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from flask import Flask, request, request_started
+from flask import Flask, current_app, request, request_started
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
@@ -215,3 +215,38 @@ def test_a_verified_partner_may_raise_the_priority(store: Store) -> None:
     post(app, sent, environ_overrides=threaded)
     post(app, sent._replace(body=b"forged"), environ_overrides=threaded)
     assert seen == ["high", "default"]
+
+
+def test_consumers_run_in_the_context_of_the_application(sqlite_store_url: str) -> None:
+    webhooks = Webhooks(store=sqlite_store_url)
+    seen: list[object] = []
+
+    @webhooks.consumer("usage-analytics", concurrency=2)
+    def count(event: object) -> str:
+        seen.append((event, current_app.name if current_app else None))
+        return "done"
+
+    registered = webhooks.consumers["usage-analytics"]
+    assert registered.concurrency == 2
+    assert registered.handler("before") == "done"
+    assert count("direct") == "done"
+    assert seen[0] == ("before", None)
+    with pytest.raises(ConfigError, match="not taken"):
+        webhooks.consumer("usage-analytics")(count)
+    with pytest.raises(ConfigError, match="plain function"):
+
+        @webhooks.consumer("other")
+        async def never(event: object) -> None: ...
+
+
+def test_consumer_has_the_context(app: Flask, sqlite_store_url: str) -> None:
+    other = Flask("other")
+    webhooks = Webhooks(other, store=sqlite_store_url)
+    names: list[str] = []
+
+    @webhooks.consumer("usage-analytics")
+    def count(event: object) -> None:
+        names.append(current_app.name)
+
+    webhooks.consumers["usage-analytics"].handler("event")
+    assert names == ["other"]

@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 import pytest
 
 from gunicorn_admission.core.types import Priority
+from gunicorn_admission.settings import Settings
+from gunicorn_admission.settings.check import form_classes
 from gunicorn_admission.webhooks.intake import Intake, Key, Source
 from gunicorn_admission.webhooks.intake.answer import Result
 from gunicorn_admission.webhooks.metrics import Metrics
@@ -280,6 +282,15 @@ def test_rules_for_admission(make: Make) -> None:
     assert (git.priority, git.deadline, git.retries) == (Priority.HIGH, 10.0, False)
     assert (chat.priority, chat.deadline, chat.retries) == (Priority.DEFAULT, 2.0, True)
     assert git.name == "hooks/git"
+    assert git.max_refusals is None
+
+
+def test_a_subscription_that_can_be_lost_goes_first_in_time(make: Make) -> None:
+    app = make(Source("shop", provider="shopify", secrets=["x"]))
+    (rule,) = app.receiver.rules()
+    assert rule.max_refusals == 4  # Shopify deletes it after 8 failures in a row
+    settings = Settings()
+    assert form_classes(settings, [rule])["hooks/shop"].max_refusals == 4
 
 
 def test_work_for_a_wrong_signature_is_that_of_a_right_one(make: Make) -> None:
