@@ -37,7 +37,7 @@ application = Intake(
             )
             for sender in SENDERS
         ),
-        Source("load", provider="github", secrets=[SECRET]),
+        Source("load", provider="github", secrets=[SECRET], priority="high"),
         Source("small", provider="github", secrets=[SECRET], max_body=1000),
         Source("hurried", provider="github", secrets=[SECRET], deadline=1),
     ],
