@@ -27,6 +27,7 @@ _ON_STORE = {
     "deliveries": "deliveries",
     "drill": "drill",
     "events": "events",
+    "gate": "gate",
     "purge": "purge",
     "shadow": "shadow",
     "sources": "sources",

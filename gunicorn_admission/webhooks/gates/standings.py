@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from attrs import asdict, frozen
 from sqlalchemy import Connection, func, select
@@ -12,7 +13,7 @@ from gunicorn_admission.webhooks.gates.decision import Standing
 from gunicorn_admission.webhooks.gates.gate import Gate
 from gunicorn_admission.webhooks.store.schema import gates, ledger
 
-__all__ = ["Tally", "gated_consumers", "standings", "tallies"]
+__all__ = ["Tally", "events_in", "gated_consumers", "standings", "tallies"]
 
 
 @frozen(kw_only=True)
@@ -53,6 +54,44 @@ def gated_consumers(connection: Connection) -> list[str]:
 def standings(connection: Connection, gate: Gate, now: int) -> list[Standing]:
     """Return how each ceiling of a gate stands at ``now``, in microseconds since the epoch."""
     return [account.standing() for account in read_accounts(connection, gate.bounds, {}, now)]
+
+
+def events_in(
+    connection: Connection, consumer: str, state: str, limit: int | None = None
+) -> list[dict[str, Any]]:
+    """Return a consumer's events in one state, those that came to it first at the front."""
+    statement = (
+        select(ledger)
+        .where(
+            ledger.c.consumer == consumer,
+            ledger.c.state == state,
+            ledger.c.state != "completed",  # as the index says it
+        )
+        .order_by(ledger.c.updated_at, ledger.c.source, ledger.c.event_id)
+        .limit(limit)
+    )
+    found = []
+    for row in connection.execute(statement):
+        answer = row.answer or {"reason": None, "standing": {}}
+        standing = answer["standing"]
+        used = standing["reserved"] + standing["settled"] if standing else None
+        found.append(
+            {
+                "consumer": row.consumer,
+                "source": row.source,
+                "event_id": row.event_id,
+                "state": row.state,
+                "reason": answer["reason"],
+                "ceiling": standing.get("ceiling"),
+                "window": standing.get("window"),
+                "used": used,
+                "cost": standing.get("cost"),
+                "since": row.updated_at,
+                "until": row.defer_until,
+                "attempts": row.attempts,
+            }
+        )
+    return found
 
 
 def tallies(connection: Connection, consumer: str | None = None) -> Sequence[Tally]:
