@@ -30,7 +30,10 @@ DEFAULT_FILE: Final = "gunicorn_admission.toml"
 
 _FILE: Final = ENVIRONMENT_PREFIX + "FILE"
 #: Read elsewhere: by conf.py, below, and by the webhooks half.
-_NOT_SETTINGS: Final = (ENVIRONMENT_PREFIX + "CONF", _FILE, ENVIRONMENT_PREFIX + "STORE_URL")
+_NOT_SETTINGS: Final = (
+    _FILE,
+    *(ENVIRONMENT_PREFIX + name for name in ("CONF", "PAGES", "STORE_URL")),
+)
 # Kubernetes puts such variables into every pod beside a Service named gunicorn-admission.
 _SERVICE_LINK: Final = re.compile(
     r"(SERVICE_(HOST|PORT(_\w+)?)|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)"

@@ -9,6 +9,7 @@ from typing import Any, Final, Protocol
 
 from attrs import frozen
 from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy.exc import SQLAlchemyError
 
 from gunicorn_admission.webhooks.fanout.routing import RoutedEvent
 from gunicorn_admission.webhooks.intake.envelope import Envelope
@@ -16,7 +17,7 @@ from gunicorn_admission.webhooks.providers import Item
 from gunicorn_admission.webhooks.store import schema
 from gunicorn_admission.webhooks.store.statements import insert
 
-__all__ = ["Kept", "NonceReused", "Router", "keep"]
+__all__ = ["Kept", "NonceReused", "NotRouted", "Router", "keep"]
 
 _events: Final = schema.events
 _nonces: Final = schema.nonces
@@ -26,6 +27,10 @@ _MANY: Final = 500
 
 class NonceReused(Exception):
     """What the sender signed in place of a body came before, with another body: it is forged."""
+
+
+class NotRouted(Exception):
+    """Events were stored, and who is to have them could not be found out; nothing is committed."""
 
 
 class Router(Protocol):
@@ -62,6 +67,7 @@ def keep(connection: Connection, envelope: Envelope, router: Router | None) -> K
 
     Raises:
         NonceReused: The request is forged; nothing was stored.
+        NotRouted: The router failed in a way that is not the store's.
     """
     _use_nonce(connection, envelope)
     # In one order, so that two batches with common ids cannot wait for each other.
@@ -75,7 +81,13 @@ def keep(connection: Connection, envelope: Envelope, router: Router | None) -> K
     again += [item for event_id, item in items.items() if event_id not in seqs]
     duplicates, conflicts = _count(connection, envelope.source, again)
     if router is not None and seqs:
-        router.route(connection, [_routed(seqs[i], row) for i, row in rows.items() if i in seqs])
+        routed = [_routed(seqs[i], row) for i, row in rows.items() if i in seqs]
+        try:
+            router.route(connection, routed)
+        except SQLAlchemyError:
+            raise  # the store's, which knows what to do
+        except Exception as error:
+            raise NotRouted(type(error).__name__) from error
     return Kept(stored=len(seqs), duplicates=duplicates, conflicts=conflicts)
 
 

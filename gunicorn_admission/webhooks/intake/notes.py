@@ -5,16 +5,26 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from gunicorn_admission.webhooks.intake.answer import Result
 from gunicorn_admission.webhooks.intake.complaints import Complaints
-from gunicorn_admission.webhooks.intake.inbox import Kept
+from gunicorn_admission.webhooks.intake.inbox import Kept, NotRouted
 from gunicorn_admission.webhooks.intake.sources import Ready
 from gunicorn_admission.webhooks.metrics import Metrics
+from gunicorn_admission.webhooks.pages import Alarm, Condition, Page, Severity
 from gunicorn_admission.webhooks.providers import Refused, Verified
 
 __all__ = ["Notes"]
+
+#: What keeps genuine events out, in words that hold nothing of a request. It is a page: a sender
+#: gives up after some retries, and some have none.
+_PAGED: Final = {
+    Result.LATE: "not committed within the sender's deadline",
+    Result.UNAVAILABLE: "the store cannot be reached",
+    Result.ERROR: "an error of the intake",
+    Result.TOO_LARGE: "a body is larger than max_body of the source",
+}
 
 
 class Notes:
@@ -24,12 +34,14 @@ class Notes:
     Args:
         metrics: Counts.
         monotonic: Seconds, to bound how often a line is written.
+        alarm: Told when genuine events may not enter, and when they do again.
 
     Thread safety: may be called from any thread.
     """
 
-    def __init__(self, metrics: Metrics, monotonic: Callable[[], float]) -> None:
+    def __init__(self, metrics: Metrics, monotonic: Callable[[], float], alarm: Alarm) -> None:
         self._metrics = metrics
+        self._alarm = alarm
         self._complaints = Complaints(monotonic=monotonic)
 
     def ended(self, source: str, result: Result) -> None:
@@ -71,6 +83,8 @@ class Notes:
         level = logging.ERROR if ours else logging.WARNING
         verb = "cannot be verified" if ours else "refused"
         about = ", ".join(part for part in parts if part)
+        if ours:
+            self._alarm.raise_page(_page(Condition.UNSTORED, source.name, reason.value))
         kind = (source.name, reason.value)
         self._complaints.say(level, kind, f"{source.name} {verb}: {about}")
 
@@ -100,6 +114,8 @@ class Notes:
     def kept(self, source: str, kept: Kept, seconds: float) -> None:
         """Events were committed, which took so many seconds."""
         self._metrics.observe("commit", seconds)
+        for condition in (Condition.UNSTORED, Condition.UNPUBLISHED):
+            self._alarm.resolve_page(_key(condition, source))
         for key, number in (
             ("intake_events", kept.stored),
             ("intake_duplicates", kept.duplicates),
@@ -115,6 +131,12 @@ class Notes:
         self, level: int, result: Result, source: str, about: str, error: Exception | None = None
     ) -> None:
         """A request was not taken, for a reason other than its signature."""
+        if isinstance(error, NotRouted):
+            self._alarm.raise_page(_page(Condition.UNPUBLISHED, source, about))
+        elif result in _PAGED:
+            # Anybody may post a large body: that wakes nobody.
+            severity = Severity.WARNING if result is Result.TOO_LARGE else Severity.CRITICAL
+            self._alarm.raise_page(_page(Condition.UNSTORED, source, _PAGED[result], severity))
         cause = getattr(error, "orig", None)  # a driver's own text has no parameters in it
         if cause is not None:
             about += f": {str(cause).strip().splitlines()[0] if str(cause).strip() else ''}"
@@ -125,3 +147,19 @@ def _shown(environ: Mapping[str, Any], name: str) -> str:
     """A header's value for the log: short, and nothing that breaks a line."""
     text = str(environ.get(name) or "none")[:64]
     return text if text.isascii() and text.isprintable() else "unprintable"
+
+
+def _key(condition: Condition, source: str) -> str:
+    return f"intake/{condition.value}/{source}"
+
+
+def _page(
+    condition: Condition, source: str, reason: str, severity: Severity = Severity.CRITICAL
+) -> Page:
+    return Page(
+        key=_key(condition, source),
+        condition=condition,
+        severity=severity,
+        source=source,
+        reason=reason,
+    )

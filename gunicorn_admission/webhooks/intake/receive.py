@@ -33,6 +33,7 @@ from gunicorn_admission.webhooks.intake.priority import raise_priority
 from gunicorn_admission.webhooks.intake.source import Source
 from gunicorn_admission.webhooks.intake.sources import Ready, Sources, StoreUnavailable
 from gunicorn_admission.webhooks.metrics import Metrics, recorder
+from gunicorn_admission.webhooks.pages import Alarm, Channel, choose_channels
 from gunicorn_admission.webhooks.providers import Reason, Refused
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.errors import StoreError, StoreTimeout
@@ -60,6 +61,8 @@ class Receiver:
         router: Who decides which consumers have an event; by default the subscriptions.
         metrics: Counts.
         refresh: Seconds after which sources and secrets are read again.
+        pages: Channels that are told when events cannot enter; by default those of the
+            environment's ``GUNICORN_ADMISSION_PAGES``.
         retry_after: Smallest and largest ``Retry-After`` of a 503, in seconds.
         clock: Seconds since the epoch, which signed times are compared with.
         monotonic: Seconds, for deadlines.
@@ -80,6 +83,7 @@ class Receiver:
         router: Router | None = None,
         metrics: Metrics = recorder,
         refresh: float = 5.0,
+        pages: Iterable[str | Channel] | None = None,
         retry_after: tuple[float, float] = (5.0, 15.0),
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
@@ -95,7 +99,7 @@ class Receiver:
         self._clock = clock
         self._monotonic = monotonic
         self._chance = chance
-        self._notes = Notes(metrics, monotonic)
+        self._notes = Notes(metrics, monotonic, Alarm(choose_channels(pages), clock=clock))
         announce(self.rules)
 
     def rules(self) -> list[RouteRule]:

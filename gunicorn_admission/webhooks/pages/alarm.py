@@ -59,6 +59,8 @@ class Alarm:
 
     def raise_page(self, page: Page) -> None:
         """Count a page, and have it told if it is new."""
+        if not self._channels:
+            return
         now = self._clock()
         at = round(now * 1e6)
         with self._changed:

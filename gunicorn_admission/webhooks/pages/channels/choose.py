@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -14,15 +15,25 @@ __all__ = ["choose_channels"]
 _FORMS = "log, webhook:URL, alertmanager:URL or command:WORDS"
 
 
-def choose_channels(names: Iterable[str]) -> tuple[Channel, ...]:
+def choose_channels(names: Iterable[str | Channel] | None = None) -> tuple[Channel, ...]:
     """
     Return the channels that were named.
+
+    Args:
+        names: Of channels, or channels; ``None`` takes those of the environment's
+            ``GUNICORN_ADMISSION_PAGES``, where a semicolon stands between two.
 
     Raises:
         ConfigError: A name is of no known form, an address is no HTTP URL, or the extra that
             speaks HTTP is not installed.
     """
-    return tuple(_choose(name.strip()) for name in names if name.strip())
+    if names is None:
+        names = os.environ.get("GUNICORN_ADMISSION_PAGES", "").split(";")
+    return tuple(
+        _choose(each.strip()) if isinstance(each, str) else each
+        for each in names
+        if not isinstance(each, str) or each.strip()
+    )
 
 
 def _choose(name: str) -> Channel:
@@ -42,7 +53,8 @@ def _choose(name: str) -> Channel:
                 "pages", f"{kind}:...", f"{kind}:http(s)://host...", "give the whole URL"
             )
         return _http(kind, rest)
-    raise ConfigError("pages", name, _FORMS, "several are separated by white space or repeated")
+    hint = "in GUNICORN_ADMISSION_PAGES a semicolon stands between two"
+    raise ConfigError("pages", name, _FORMS, hint)
 
 
 def _http(kind: str, url: str) -> Channel:
