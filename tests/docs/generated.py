@@ -15,6 +15,11 @@ from gunicorn_admission.core.types import Reason
 from gunicorn_admission.observe.names import METRICS
 from gunicorn_admission.settings.describe import markdown_table
 from gunicorn_admission.settings.schema import EXEMPT_DEFAULTS
+from gunicorn_admission.webhooks.intake.answer import Result, challenge
+from gunicorn_admission.webhooks.intake.answer import answer as webhook_answer
+from gunicorn_admission.webhooks.metrics import CATALOGUE
+from gunicorn_admission.webhooks.providers import Facts, load_provider, provider_names
+from gunicorn_admission.webhooks.providers import Reason as Refused
 from tests.docs.markdown import ROOT, pages
 
 __all__ = ["current", "places"]
@@ -55,11 +60,140 @@ def _exempt() -> str:
     return "".join(f"- `{path}`\n" for path in EXEMPT_DEFAULTS)
 
 
+def _webhook_answers() -> str:
+    meanings = {
+        Result.STORED: "at least one event of it is new, and all are in the store",
+        Result.DUPLICATE: "all of its events were in the store",
+        Result.CHALLENGE: "a question of the sender's, with its answer",
+        Result.EMPTY: "genuine, and an empty batch",
+        Result.REFUSED: "the signature is not good, or too old",
+        Result.UNKNOWN: "no such source; its body is not read",
+        Result.METHOD: "not a POST",
+        Result.TOO_LARGE: "more than the source may send",
+        Result.INCOMPLETE: "the body did not come whole, or something read it before",
+        Result.DISABLED: "an operator switched the source off",
+        Result.UNVERIFIABLE: "we lack what it takes to verify it",
+        Result.LATE: "not committed within the sender's deadline",
+        Result.UNAVAILABLE: "the store cannot be reached",
+        Result.ERROR: "a bug of ours; the log names it",
+    }
+    lines = ["| outcome | status | when |", "|---|---|---|"]
+    for result in Result:
+        made = challenge("x") if result is Result.CHALLENGE else webhook_answer(result, 10)
+        lines.append(f"| `{result.value}` | {made.status} | {meanings[result]} |")
+    return "\n".join(lines) + "\n"
+
+
+def _refusal_reasons() -> str:
+    names = [*(reason.value for reason in Refused), "nonce_reused"]
+    return "".join(f"- `{name}`\n" for name in names)
+
+
+def _webhook_metrics() -> str:
+    lines = [
+        "| statsd | kind | unit | labels | what it says | Prometheus |",
+        "|---|---|---|---|---|---|",
+    ]
+    for metric in CATALOGUE:
+        unit = metric.unit.strip("{}")
+        cells = (
+            f"`{metric.statsd()}`",
+            metric.kind.value,
+            {"seconds": "ms", "1": ""}.get(unit, unit),
+            ", ".join(metric.labels),
+            metric.help,
+            f"`{metric.prometheus_name}`",
+        )
+        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def _senders() -> Iterator[Facts]:
+    return (load_provider(name).facts for name in provider_names())
+
+
+def _webhook_senders() -> str:
+    lines = [
+        "| sender | deadline | retries | Retry-After | id | signs | gives up | fetch again "
+        "| checked |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for facts in _senders():
+        values = {
+            "deadline": _duration(facts.deadline),
+            "retries": _retries(facts),
+            "respects_retry_after": {True: "yes", False: "no", None: ""}[
+                facts.respects_retry_after
+            ],
+            "event_id": _event_id(facts),
+            "covers": facts.covers.value.replace("_and_", " + "),
+            "disable": facts.disable.rule if facts.disable else "",
+            "redelivery": _redelivery(facts),
+        }
+        cells = [
+            f"{value}?" if name in facts.unsure and value else value
+            for name, value in values.items()
+        ]
+        about = f"[{facts.title}]({facts.docs}) `{facts.name}`"
+        line = " | ".join([about, *cells, facts.checked.isoformat()])
+        lines.append(f"| {line} |".replace("|  |", "| |").replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
+def _retries(facts: Facts) -> str:
+    retries = facts.retries
+    if retries.count == 0:
+        return "none"
+    many = "" if retries.count is None else f"{retries.count}"
+    span = "" if retries.span is None else f"over {_duration(retries.span)}"
+    return " ".join(part for part in (many, span) if part)
+
+
+def _event_id(facts: Facts) -> str:
+    at = facts.event_id
+    return "" if at is None else f"`{at.header or at.body}`"
+
+
+def _redelivery(facts: Facts) -> str:
+    found = facts.redelivery
+    if found is None:
+        return ""
+    how = "resend" if found.resend else "list"
+    return how if found.window is None else f"{how}, {_duration(found.window)} back"
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= 2 * size or seconds == size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"
+
+
+def _notes() -> str:
+    paragraphs = []
+    for facts in _senders():
+        retries = f"Retried: {facts.retries.after}."
+        calls = []
+        if facts.redelivery is not None:
+            wanted = (facts.redelivery.listing, facts.redelivery.resend)
+            calls = [f"`{call}`" for call in wanted if call]
+        fetch = f" Fetch again: {', '.join(calls)}." if calls else ""
+        paragraphs.append(f"**{facts.title}.** {retries}{fetch} {' '.join(facts.notes)}".strip())
+    return "\n\n".join(paragraphs) + "\n"
+
+
 _TABLES: Mapping[str, Callable[[], str]] = {
     "settings": markdown_table,
     "metrics": _metrics,
     "reasons": _reasons,
     "exempt paths": _exempt,
+    "webhook answers": _webhook_answers,
+    "refusal reasons": _refusal_reasons,
+    "webhook metrics": _webhook_metrics,
+    "webhook senders": _webhook_senders,
+    "notes on senders": _notes,
 }
 
 

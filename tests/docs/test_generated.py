@@ -25,6 +25,11 @@ def test_tables_stand_where_they_are_looked_for() -> None:
         ("docs/reference/settings.md", "settings"),
         ("docs/reference/metrics.md", "metrics"),
         ("docs/reference/answer.md", "reasons"),
+        ("docs/reference/metrics.md", "webhook metrics"),
+        ("docs/reference/webhook-answers.md", "webhook answers"),
+        ("docs/reference/webhook-answers.md", "refusal reasons"),
+        ("docs/reference/webhook-senders.md", "webhook senders"),
+        ("docs/reference/webhook-senders.md", "notes on senders"),
         ("docs/how-to/health-checks.md", "exempt paths"),
     }
 
