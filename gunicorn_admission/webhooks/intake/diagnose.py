@@ -206,12 +206,12 @@ _SIGNED_BY = {
 
 def _rewritten(body: bytes) -> Iterator[tuple[str, bytes]]:
     """What a body may have been before somebody changed it, and what that was."""
+    yield "line ends were changed", body.replace(b"\r\n", b"\n")
+    yield "line ends were changed", body.replace(b"\n", b"\r\n")
     stripped = body.rstrip(b"\r\n")
     for end in (b"", b"\n", b"\r\n"):
         longer = len(stripped) + len(end) > len(body)
         yield ("its last line end is missing" if longer else "a line end was added"), stripped + end
-    yield "line ends were changed", body.replace(b"\r\n", b"\n")
-    yield "line ends were changed", body.replace(b"\n", b"\r\n")
     yield "a byte order mark was added", body.removeprefix(b"\xef\xbb\xbf")
     try:
         value = json.loads(body)
