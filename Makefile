@@ -1,4 +1,4 @@
-# Needs Python 3.11 or newer and make; everything else is put into .venv.
+# Needs Python 3.11 or newer with its headers, a C compiler and make; the rest is put into .venv.
 
 PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)

@@ -2,8 +2,8 @@
 Looking at a request while it still lies in the socket buffer.
 
 Only what is beyond doubt is read in front of gunicorn's parser: anything unusual (chunked
-bodies, ``Expect``, upgrades, two lengths, malformed lines) is left to the parser, so that
-its answers stay what they were.
+bodies, ``Expect``, upgrades, two lengths or hosts, malformed lines) is left to the parser, so
+that its answers stay what they were.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ _HEAD = 2048
 
 _head = re.compile(
     rb"([A-Z]{3,20}) [!-~]+ HTTP/1\.([01])\r\n"
-    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[^\r\n\0]*\r\n)*)\r\n"
+    rb"((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+:[\t -~\x80-\xff]*\r\n)*)\r\n"
 )
 _length = re.compile(rb"^content-length:[ \t]*([0-9]{1,9})[ \t]*\r$", re.M)
+_host = re.compile(rb"^host:", re.M)
 _unusual = re.compile(
     rb"^(?:transfer-encoding|expect|upgrade|http2-settings):"
     rb"|^content-length:(?![ \t]*[0-9]{1,9}[ \t]*\r$)",
@@ -135,7 +136,7 @@ class Peek:
         if match is None:
             return None
         fields = match[3].lower()
-        if _unusual.search(fields):
+        if _unusual.search(fields) or len(_host.findall(fields)) > 1:
             return None
         lengths = _length.findall(fields)
         if len(lengths) > 1:

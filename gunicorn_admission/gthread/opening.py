@@ -116,8 +116,10 @@ class Opening:
         head: bytes = unreader.buf.getvalue()
         while b"\r\n\r\n" not in skip_proxy_header(head) and len(head) < _LARGEST:
             data = unreader.chunk()
-            if not data or time.monotonic() > deadline:
+            if time.monotonic() > deadline:
                 return b""
+            if not data:
+                break  # the client has ended; what it sent is for the parser to judge
             head += data
         unreader.buf.seek(0)
         unreader.buf.truncate()
