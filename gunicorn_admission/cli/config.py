@@ -31,7 +31,9 @@ _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--toml", "toml", type=_FILE, help="A TOML file in place of ./gunicorn_admission.toml."
 )
-@click.option("--threads", type=click.IntRange(1), help="Show what follows from so many threads.")
+@click.option(
+    "--threads", type=click.IntRange(1), metavar="N", help="Show what follows from so many threads."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def config(conf: Path | None, toml: Path | None, threads: int | None, as_json: bool) -> None:
     """Show every setting, its value, and where that came from.

@@ -37,11 +37,22 @@ _LONG = 20_000
     help="adaptive, gradient2, vegas, aimd, fixed:N, pool (all threads), oracle (the best fixed "
     "one), none (no admission).",
 )
-@click.option("--seeds", default="3", show_default=True, help="How many, or which: 4,8,15.")
+@click.option(
+    "--seeds",
+    default="3",
+    show_default=True,
+    metavar="N|N,N,...",
+    help="How many, or which.",
+)
 @click.option(
     "--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw a .png or .svg."
 )
-@click.option("--jobs", type=click.IntRange(1), help="Processes; all cores unless said otherwise.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes; all cores unless said otherwise.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--list", "listing", is_flag=True, help="Show the scenarios and stop.")
 def simulate(

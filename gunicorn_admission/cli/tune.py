@@ -42,20 +42,40 @@ _PATIENCE = 5.0
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A gunicorn.conf.py to take format, threads, workers and settings from; it is run.",
 )
-@click.option("--threads", type=click.IntRange(1), help="Of a worker.")
-@click.option("--workers", type=click.IntRange(1), help="That wrote the log.")
-@click.option("--connections", type=click.IntRange(1), help="Calls that are worked on at once.")
-@click.option("--patience", metavar="DURATION", help="After which clients give up.  [default: 5s]")
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Of a worker.")
+@click.option("--workers", type=click.IntRange(1), metavar="N", help="That wrote the log.")
+@click.option(
+    "--connections", type=click.IntRange(1), metavar="N", help="Calls that are worked on at once."
+)
+@click.option(
+    "--patience",
+    metavar="DURATION",
+    help="After which clients give up.",
+    show_default="5s, or longer where requests take long",
+)
 @click.option(
     "--partition-by",
     type=click.Choice(["endpoint", "route", "none"]),
-    help="How classes form, as the setting.  [default: endpoint]",
+    metavar="endpoint|route|none",
+    help="How classes form, as the setting.",
+    show_default="endpoint",
 )
 @click.option(
     "--route", "routes", multiple=True, metavar="PATTERN=PRIORITY", help="A rule, as in routes."
 )
-@click.option("--seeds", default="5", show_default=True, help="How many resamples, or which seeds.")
-@click.option("--jobs", type=click.IntRange(1), help="Processes; all cores unless said otherwise.")
+@click.option(
+    "--seeds",
+    default="5",
+    show_default=True,
+    metavar="N|N,N,...",
+    help="How many resamples, or which.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes; all cores unless said otherwise.",
+)
 @click.option("--skip-unreadable", "skip", is_flag=True, help="Leave out lines of another form.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def tune(

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
+import click
+
 from gunicorn_admission.answer import answer
+from gunicorn_admission.cli.verbs import root
 from gunicorn_admission.core.types import Reason
 from gunicorn_admission.observe.names import METRICS
 from gunicorn_admission.settings.describe import markdown_table
@@ -184,6 +188,22 @@ def _notes() -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
+def _options(verb: str) -> str:
+    lines = ["| option | what it does | default |", "|---|---|---|"]
+    for one in root.commands[verb].params:
+        if not isinstance(one, click.Option):
+            continue
+        names = ", ".join(one.opts)
+        if not one.is_flag:
+            names += f" {one.metavar or one.type.name.upper()}"
+        shown = one.show_default
+        default = shown if isinstance(shown, str) else str(one.default) if shown else ""
+        cells = (f"`{names}`", one.help or "", default)
+        escaped = (cell.replace("|", "\\|") for cell in cells)
+        lines.append(f"| {' | '.join(escaped)} |".replace("|  |", "| |"))
+    return "\n".join(lines) + "\n"
+
+
 _TABLES: Mapping[str, Callable[[], str]] = {
     "settings": markdown_table,
     "metrics": _metrics,
@@ -194,6 +214,7 @@ _TABLES: Mapping[str, Callable[[], str]] = {
     "webhook metrics": _webhook_metrics,
     "webhook senders": _webhook_senders,
     "notes on senders": _notes,
+    **{f"options of {verb}": partial(_options, verb) for verb in ("config", "simulate", "tune")},
 }
 
 

@@ -31,6 +31,9 @@ def test_tables_stand_where_they_are_looked_for() -> None:
         ("docs/reference/webhook-senders.md", "webhook senders"),
         ("docs/reference/webhook-senders.md", "notes on senders"),
         ("docs/how-to/health-checks.md", "exempt paths"),
+        ("docs/reference/command.md", "options of config"),
+        ("docs/reference/command.md", "options of simulate"),
+        ("docs/reference/command.md", "options of tune"),
     }
 
 

@@ -15,9 +15,9 @@ from gunicorn_admission.sim.parallel import in_processes
 from gunicorn_admission.sim.run import simulate
 from gunicorn_admission.sim.scenario import Scenario
 from gunicorn_admission.sim.tune.candidates import CONFIGURED, DEFAULTS, Candidate, candidates
-from gunicorn_admission.sim.tune.fit import Fit, fit
+from gunicorn_admission.sim.tune.fit import FEWEST, Fit, fit
 from gunicorn_admission.sim.tune.replay import Deployment, Stretch, busiest, scenarios
-from gunicorn_admission.sim.tune.windows import Traffic
+from gunicorn_admission.sim.tune.windows import Traffic, Window
 
 __all__ = ["Advice", "Row", "advise", "choose"]
 
@@ -180,7 +180,9 @@ def _slowest(row: Row) -> float:
 
 def _resampled(traffic: Traffic, seed: int, connections: int | None) -> Fit:
     random = Random(f"{seed} windows")
-    windows = random.choices(traffic.windows, k=len(traffic.windows))
+    windows: list[Window] = []
+    while sum(window.done for window in windows) < FEWEST:  # of few windows some are nearly empty
+        windows = random.choices(traffic.windows, k=len(traffic.windows))
     return fit(traffic, windows, connections)
 
 

@@ -18,9 +18,10 @@ from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.sim.tune.capacity import Capacity, capacity_of
 from gunicorn_admission.sim.tune.windows import Traffic, Window
 
-__all__ = ["Fit", "fit", "misfit"]
+__all__ = ["FEWEST", "Fit", "fit", "misfit"]
 
-_FEWEST: Final = 30
+#: Requests without which nothing is said.
+FEWEST: Final = 30
 #: Least busy part of the requests, but so many at least, from which usual times are taken.
 _QUIET: Final = 0.1
 _QUIET_LEAST: Final = 300
@@ -68,9 +69,9 @@ def fit(
     """
     chosen = traffic.windows if windows is None else windows
     total = sum(window.done for window in chosen)
-    if total < _FEWEST:
+    if total < FEWEST:
         raise ConfigError(
-            "access log", total, f"at least {_FEWEST} requests that were served",
+            "access log", total, f"at least {FEWEST} requests that were served",
             "let it run for longer; some thousand requests of a busy hour say most",
         )  # fmt: skip
     means, mean, sigma = _service(traffic, chosen, total)

@@ -20,7 +20,7 @@ __all__ = ["OVERLOAD", "Deployment", "Stretch", "busiest", "scenarios"]
 #: The second load, in parts of what the service can do at best.
 OVERLOAD: Final = 1.5
 _LONGEST, _LONG_ENOUGH = 120.0, 20.0
-_ARRIVALS, _MOST_ARRIVALS = 6000.0, 20_000.0
+_ARRIVALS, _MOST_ARRIVALS = 4000.0, 20_000.0
 _PHASES = 12
 _WARM = 10.0
 #: Variance over mean of the arrivals in a second from which on they come in bursts.

@@ -21,7 +21,7 @@ from gunicorn_admission.sim.tune.candidates import Candidate, candidates
 from gunicorn_admission.sim.tune.certainty import certainty
 from gunicorn_admission.sim.tune.fit import Fit, fit
 from gunicorn_admission.sim.tune.replay import OVERLOAD, Deployment, busiest, scenarios
-from gunicorn_admission.sim.tune.windows import Traffic, observe
+from gunicorn_admission.sim.tune.windows import Traffic, Window, observe
 from tests.access_logs import START, served, written
 from tests.simulating import scenario
 
@@ -166,6 +166,15 @@ def test_settings_that_cannot_work_are_found_before_the_work(traffic: Traffic) -
     deployment = evolve(DEPLOYMENT, settings=Settings(min_limit=99))
     with pytest.raises(ConfigError, match="min_limit"):
         advise(traffic, deployment, (1,), watch=lambda runs: pytest.fail("it ran"))
+
+
+def test_a_log_of_a_moment(log: AccessLog) -> None:
+    seen = observe(log)
+    first = max(seen.windows, key=lambda window: window.done)
+    empty = Window(first.start + seen.width)
+    few = evolve(seen, windows=(first, empty))
+    assert first.done >= 30 > empty.done
+    assert len(advise(few, DEPLOYMENT, range(1, 7)).fits) == 6
 
 
 def row(name: str, served: float, over: float, p99: float, base: Figures) -> Row:
