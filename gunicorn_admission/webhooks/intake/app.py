@@ -67,7 +67,7 @@ class Intake:
         path = str(environ.get("PATH_INFO") or "/")
         if path == _HEALTH:
             start_response("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "3")])
-            return [b"ok\n"]
+            return [b"" if environ["REQUEST_METHOD"] == "HEAD" else b"ok\n"]
         name = path.removeprefix(f"{self.receiver.prefix}/")
         # A path that is none of ours has no source of that name: names hold no slash.
         return respond(self.receive(name, environ), environ, start_response)

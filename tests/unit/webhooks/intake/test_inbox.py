@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from gunicorn_admission.webhooks.intake import Intake, Source
 from gunicorn_admission.webhooks.metrics import Metrics
-from gunicorn_admission.webhooks.store import Store
+from gunicorn_admission.webhooks.store import Store, schema
 from tests import senders
-from tests.intake_calls import counted, github_sent, post, rows
+from tests.intake_calls import SECRET, counted, github_sent, post, rows
 from tests.senders import AT, to_json
 
 Make = Callable[..., Intake]
@@ -146,3 +147,27 @@ def test_a_router_sees_new_events_only_and_its_error_keeps_nothing(
     router.fails = False
     assert post(app, "kit", kit("d")).json() == {"result": "stored"}
     assert [row.event_id for row in rows(store)] == ["a", "b", "c", "d"]
+
+
+def test_not_committed_by_the_deadline_is_503_and_the_retry_is_taken(
+    make: Make, store: Store, any_store_url: str, metrics: Metrics
+) -> None:
+    """Somebody else is about to write the very same event, and takes too long."""
+    app = make(Source("git", provider="github", secrets=[SECRET], deadline=0.5))
+    sent = github_sent(b"{}", "d-1")
+    post(app, "git", github_sent(b"{}", "d-0"))
+    (row,) = rows(store)
+    same = {**row._asdict(), "event_id": "d-1"}
+    del same["seq"]
+
+    class GivesUp(Exception): ...
+
+    with Store(any_store_url) as other, suppress(GivesUp), other.transaction() as connection:
+        connection.execute(schema.events.insert().values(same))
+        answer = post(app, "git", sent)
+        raise GivesUp
+    assert answer.status == 503
+    assert answer.headers["retry-after"]
+    assert counted(metrics)["git", "late"] == 1
+    assert post(app, "git", sent).status == 200
+    assert [row.event_id for row in rows(store)] == ["d-0", "d-1"]
