@@ -25,6 +25,7 @@ from gunicorn_admission.webhooks.metrics import CATALOGUE
 from gunicorn_admission.webhooks.providers import Facts, load_provider, provider_names
 from gunicorn_admission.webhooks.providers import Reason as Refused
 from tests.docs.markdown import ROOT, pages
+from tests.docs.tables import tables_page
 
 __all__ = ["current", "places"]
 
@@ -215,6 +216,7 @@ _TABLES: Mapping[str, Callable[[], str]] = {
     "webhook senders": _webhook_senders,
     "notes on senders": _notes,
     **{f"options of {verb}": partial(_options, verb) for verb in ("config", "simulate", "tune")},
+    "tables": tables_page,
 }
 
 

@@ -29,8 +29,10 @@ from gunicorn_admission.settings import load
 from tests.docs.markdown import ROOT, Block, blocks
 from tests.docs.output import differences, matches
 
-__all__ = ["Page"]
+__all__ = ["DATABASE", "Page"]
 
+#: What stands for a PostgreSQL database in commands.
+DATABASE: Final = "postgresql://app@localhost/app"
 PATIENCE: Final = 15.0  # seconds; only failures pay it
 _NAMED: Final = re.compile(r"# ([\w./-]+\.(?:py|toml))\n")
 # What is waited for until it listens, with variables in front.
@@ -52,10 +54,12 @@ class Page:
     Args:
         path: The Markdown file.
         folder: Where its commands run and its files are written.
+        database: URL of an empty database in place of the documented one.
     """
 
-    def __init__(self, path: Path, folder: Path) -> None:
+    def __init__(self, path: Path, folder: Path, database: str | None = None) -> None:
         self._path = path
+        self._database = database
         self._folder = folder
         self._ports = {port: _free_port(kind) for port, kind in _DOCUMENTED.items()}
         self._background: list[subprocess.Popen[bytes]] = []
@@ -246,6 +250,8 @@ class Page:
     def _real(self, text: str) -> str:
         for documented, real in self._ports.items():
             text = re.sub(rf"\b{documented}\b", real, text)
+        if self._database is not None:
+            text = text.replace(DATABASE, f"'{self._database}'")
         return text
 
     def _printed(self) -> str:

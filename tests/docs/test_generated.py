@@ -34,6 +34,7 @@ def test_tables_stand_where_they_are_looked_for() -> None:
         ("docs/reference/command.md", "options of config"),
         ("docs/reference/command.md", "options of simulate"),
         ("docs/reference/command.md", "options of tune"),
+        ("docs/reference/tables.md", "tables"),
     }
 
 

@@ -8,6 +8,8 @@ routed after the change, by what it wrote. On SQLite all of them are one after t
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import Connection, case, select, update
 
 from gunicorn_admission.webhooks.store.schema import revision
@@ -16,13 +18,15 @@ from gunicorn_admission.webhooks.store.statements import insert
 __all__ = ["advance", "lock_shared"]
 
 
+_SHARED: Final = select(revision.c.number).where(revision.c.id == 1).with_for_update(read=True)
+
+
 def lock_shared(connection: Connection) -> int:
     """Return the revision; it stays the same until the end of the transaction."""
-    query = select(revision.c.number).where(revision.c.id == 1).with_for_update(read=True)
-    number = connection.scalar(query)
+    number = connection.scalar(_SHARED)
     if number is None:  # a schema that was created without its first row
         _found(connection)
-        number = connection.scalar(query)
+        number = connection.scalar(_SHARED)
     return int(number or 0)
 
 

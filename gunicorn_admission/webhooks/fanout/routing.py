@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import cache
 
 import attrs
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Insert, select
 
 from gunicorn_admission.webhooks.fanout.fields import Fields
 from gunicorn_admission.webhooks.fanout.revision import lock_shared
@@ -14,7 +15,7 @@ from gunicorn_admission.webhooks.fanout.states import State
 from gunicorn_admission.webhooks.providers.headers import HeaderSource
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import deliveries, subscriptions
-from gunicorn_admission.webhooks.store.statements import insert
+from gunicorn_admission.webhooks.store.statements import insert_into
 
 __all__ = ["RoutedEvent", "Routing", "delivery_row"]
 
@@ -99,7 +100,7 @@ class Routing:
                 if route.wants(fields)
             ]
         if rows:
-            connection.execute(insert(connection, deliveries).on_conflict_do_nothing(), rows)
+            connection.execute(_insert_new(connection.dialect.name), rows)
 
     def _routes(self, connection: Connection) -> tuple[Route, ...]:
         number = lock_shared(connection)
@@ -115,3 +116,8 @@ class Routing:
             )
             self._known = number, routes  # one assignment: threads see both or neither
         return routes
+
+
+@cache
+def _insert_new(dialect: str) -> Insert:
+    return insert_into(dialect, deliveries).on_conflict_do_nothing()

@@ -5,17 +5,19 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, Final, Protocol
 
 from attrs import frozen
 from sqlalchemy import Connection, bindparam, select, update
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.sql.dml import ReturningInsert
 
 from gunicorn_admission.webhooks.fanout.routing import RoutedEvent
 from gunicorn_admission.webhooks.intake.envelope import Envelope
 from gunicorn_admission.webhooks.providers import Item
 from gunicorn_admission.webhooks.store import schema
-from gunicorn_admission.webhooks.store.statements import insert
+from gunicorn_admission.webhooks.store.statements import insert, insert_into
 
 __all__ = ["Kept", "NonceReused", "NotRouted", "Router", "keep"]
 
@@ -137,16 +139,18 @@ def _insert(connection: Connection, rows: list[dict[str, Any]]) -> dict[str, int
     """Return the numbers of the rows that are new, by event id."""
     if not rows:
         return {}
-    statement = (
-        insert(connection, _events)
+    values = rows[0] if len(rows) == 1 else rows
+    found = connection.execute(_insert_new(connection.dialect.name), values)
+    return {row.event_id: row.seq for row in found}
+
+
+@cache
+def _insert_new(dialect: str) -> ReturningInsert[tuple[str, int]]:
+    return (
+        insert_into(dialect, _events)
         .on_conflict_do_nothing(index_elements=[_events.c.source, _events.c.event_id])
         .returning(_events.c.event_id, _events.c.seq)
     )
-    if len(rows) == 1:
-        found = connection.execute(statement.values(rows[0])).all()
-    else:
-        found = connection.execute(statement, rows).all()
-    return {row.event_id: row.seq for row in found}
 
 
 def _count(connection: Connection, source: str, again: Iterable[Item]) -> tuple[int, int]:

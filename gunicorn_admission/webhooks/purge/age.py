@@ -70,7 +70,7 @@ class Cutoffs:
     @property
     def latest(self) -> int:
         """No event that came later may go."""
-        return max(self.other_events, *self.events.values())
+        return max((self.other_events, *self.events.values()))
 
 
 def read_cutoffs(connection: Connection, age: Age, now: int) -> Cutoffs:

@@ -245,6 +245,10 @@ def test_a_provider_that_is_not_installed_stops_it(rows: Rows) -> None:
     assert rows.events == [1]
 
 
+def test_a_store_without_anything(any_store: Store) -> None:
+    assert purge(any_store).removed == {}
+
+
 def test_records_are_not_shorter_than_events() -> None:
     with pytest.raises(ConfigError, match="at least as long as events"):
         Age(events=100 * DAY)
