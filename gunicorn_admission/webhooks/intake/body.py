@@ -33,7 +33,12 @@ class Incomplete(Exception):
         self.announced = announced
 
 
-def read_body(environ: Mapping[str, Any], largest: int, patience: float) -> bytes:
+def read_body(
+    environ: Mapping[str, Any],
+    largest: int,
+    patience: float,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> bytes:
     """
     Read a whole body, and never more than ``largest`` bytes and one.
 
@@ -41,12 +46,13 @@ def read_body(environ: Mapping[str, Any], largest: int, patience: float) -> byte
         environ: Of WSGI. A body without a length is read to its end where the server marks
             that (``wsgi.input_terminated``); elsewhere there is no body without a length.
         largest: Most bytes.
-        patience: Longest silence of the client in seconds, under gunicorn. Other servers have
-            timeouts of their own.
+        patience: Seconds for the whole body, after which its sender gives up; under gunicorn
+            also for a single silence. Other servers have timeouts of their own.
+        monotonic: Seconds.
 
     Raises:
         TooLarge: It is longer; nothing was read when ``Content-Length`` says so.
-        Incomplete: It is shorter than announced, or the server could not read it.
+        Incomplete: It is shorter than announced, took too long, or could not be read.
     """
     announced = _announced(environ)
     if announced is not None and announced > largest:
@@ -55,8 +61,11 @@ def read_body(environ: Mapping[str, Any], largest: int, patience: float) -> byte
         return b""
     pieces: list[bytes] = []
     got, most = 0, largest + 1 if announced is None else announced
+    until = monotonic() + patience
     with _silence_bounded(environ, patience):
         while got < most:
+            if monotonic() > until:
+                raise Incomplete(got, announced)
             try:
                 piece = environ["wsgi.input"].read(min(most - got, _PIECE))
             except Exception:  # each server has errors of its own for a client that has gone

@@ -128,6 +128,20 @@ def test_silence_is_bounded_and_the_timeout_put_back() -> None:
     assert sock.timeout is None
 
 
+def test_a_trickle_is_bounded() -> None:
+    now = 0.0
+
+    def monotonic() -> float:
+        nonlocal now
+        now += 0.4
+        return now
+
+    data = Input(b"x" * 1000, piece=1)
+    with pytest.raises(Incomplete):
+        read_body(environ(data, "1000"), 1000, 2.0, monotonic)
+    assert 0 < data.read_bytes < 10
+
+
 def test_drain_is_bounded_in_bytes() -> None:
     for more in ({"length": "1000"}, CHUNKED):
         data = Input(b"x" * 1000)
