@@ -15,7 +15,7 @@ __all__ = ["db"]
 
 @click.group()
 def db() -> None:
-    """Make the tables of the store, or bring them up to date."""
+    """Make the tables of the store, bring them up to date, and check them."""
 
 
 @db.command()
@@ -45,3 +45,20 @@ def upgrade(store: Store, as_sql: bool, as_json: bool) -> None:
         click.echo(f"Made the tables, revision {after}.")
     else:
         click.echo(f"Upgraded the tables from revision {before} to {after}.")
+
+
+@db.command()
+@store_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(store: Store, as_json: bool) -> None:
+    """Look whether the tables are those of this version, and an SQLite file is whole.
+
+    Exit code 1: it is damaged. 2: the tables are missing, older or newer.
+    """
+    problems = store.check()
+    if as_json:
+        click.echo(json.dumps({"problems": problems}))
+    else:
+        click.echo("\n".join(problems) or "All is well.")
+    if problems:
+        raise SystemExit(1)

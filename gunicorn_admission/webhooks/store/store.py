@@ -136,6 +136,22 @@ class Store:
         finally:
             engine.dispose()
 
+    def check(self) -> list[str]:
+        """
+        Look whether the tables are those of this version, and the file is whole.
+
+        Returns:
+            What is wrong, in words. SQLite reads the whole file for it; PostgreSQL looks after
+            itself.
+        """
+        with self.read() as connection:
+            if connection.dialect.name != "sqlite":
+                return []
+            found = list(connection.exec_driver_sql("PRAGMA quick_check(20)").scalars())
+            broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+            found += [f"{row[0]} refers to a row of {row[2]} that is not there" for row in broken]
+            return [one for one in found if one != "ok"]
+
     def close(self) -> None:
         """Finish what is under way and give the connections back; the next use opens anew."""
         with self._opening:

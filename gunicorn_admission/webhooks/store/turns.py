@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from gunicorn_admission.webhooks.store.errors import StoreError
+
 __all__ = ["Turns"]
 
 
@@ -39,7 +41,12 @@ class Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Wait for a turn, and hold it; not twice in one thread."""
+        """
+        Wait for a turn, and hold it; not twice in one thread.
+
+        Raises:
+            StoreError: The files cannot be opened.
+        """
         waiting = self._open(self._next)
         try:
             fcntl.flock(waiting, fcntl.LOCK_EX)
@@ -62,6 +69,14 @@ class Turns:
             os.close(held)
 
     def _open(self, path: str) -> int:
-        # For the same users as the database.
-        mode = os.stat(self._database).st_mode & 0o666
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
+        try:
+            try:
+                return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                # For the same users as the database, whatever the umask says.
+                os.fchmod(file, os.stat(self._database).st_mode & 0o666)
+                return file
+        except OSError as error:
+            hint = "the folder has to be writable for who runs this"
+            raise StoreError(f"cannot take a turn to write: {error}. Hint: {hint}") from error

@@ -69,3 +69,23 @@ def test_an_older_database_is_named() -> None:
     done = run("upgrade")
     assert done.exit_code == 2
     assert "newer than" in done.stderr
+
+
+def test_check(any_store_url: str) -> None:
+    done = run("check", "--url", any_store_url)
+    assert (done.exit_code, done.output) == (0, "All is well.\n")
+    assert json.loads(run("check", "--json", url=any_store_url).output) == {"problems": []}
+
+
+def test_check_finds_what_is_broken() -> None:
+    run("upgrade")
+    with sqlite3.connect("webhooks.db") as connection:
+        connection.execute("INSERT INTO webhook_secret VALUES ('nobody', 'k', 'env:X', 0, NULL)")
+    connection.close()
+    done = run("check")
+    assert done.exit_code == 1
+    assert "webhook_secret refers to a row of webhook_source that is not there" in done.output
+
+
+def test_check_before_upgrade() -> None:
+    assert run("check").exit_code == 2

@@ -11,6 +11,7 @@ from threading import Thread
 
 import pytest
 
+from gunicorn_admission.webhooks.store import StoreError
 from gunicorn_admission.webhooks.store.turns import Turns
 from tests.unit.webhooks.store.nonces import wait_until
 
@@ -83,7 +84,14 @@ def test_a_child_does_not_end_the_turn_of_its_parent(database: Path) -> None:
 
 
 def test_files_are_for_the_users_of_the_database(database: Path) -> None:
+    database.chmod(0o660)
     with Turns(database).take():
         modes = {path.stat().st_mode & 0o777 for path in database.parent.iterdir()}
-    assert modes == {0o600}
+    assert modes == {0o660}
     assert len(os.listdir(database.parent)) == 3
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    turns = Turns(tmp_path / "no" / "it.db")
+    with pytest.raises(StoreError, match="cannot take a turn"), turns.take():
+        pass
