@@ -96,10 +96,14 @@ class PostgreSQL:
         try:
             self._run("postgres", "--version")
         except PermissionError:
-            # The owner may not enter where the programs lie, as with a venv below /root.
+            # The owner may not enter where the programs lie, as with a venv below /root. In a
+            # wheel their libraries lie beside the package.
+            package = self._programs.parents[1]
             copy = self._folder / "programs"
-            shutil.copytree(self._programs.parent, copy)
-            self._programs = copy / self._programs.name
+            for part in (package, package.with_suffix(".libs")):
+                shutil.copytree(part, copy / part.name)
+                (copy / part.name).chmod(0o755)
+            self._programs = copy / self._programs.relative_to(package.parent)
         data = str(self._folder / "data")
         self._run(
             *("initdb", "--pgdata", data, "--username", "postgres", "--auth", "trust"),

@@ -15,9 +15,15 @@ from gunicorn_admission.webhooks.store.failure import commit
 from gunicorn_admission.webhooks.store.turns import Turns
 from gunicorn_admission.webhooks.store.writer import Writer
 
-__all__ = ["SQLite"]
+__all__ = ["SQLite", "turns_of"]
 
 T = TypeVar("T")
+
+
+def turns_of(url: URL) -> Turns:
+    """Return the turns of everybody who writes to this file."""
+    assert url.database is not None  # parse() saw to it
+    return Turns(Path(url.database).absolute())
 
 
 class SQLite:
@@ -28,10 +34,9 @@ class SQLite:
     """
 
     def __init__(self, url: URL) -> None:
-        assert url.database is not None  # parse() saw to it
         self.engine: Engine = make_engine(url)
         self._reading = make_engine(url, reading=True)
-        self._turns = Turns(Path(url.database).absolute())
+        self._turns = turns_of(url)
         self._lock = threading.Lock()
         self._writer: Writer | None = None
 

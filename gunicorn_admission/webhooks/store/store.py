@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, Self, TypeVar
 
 from sqlalchemy import Connection, Engine
@@ -16,7 +16,7 @@ from gunicorn_admission.webhooks.store.backend import Backend
 from gunicorn_admission.webhooks.store.engine import create_file, file_exists, make_engine, parse
 from gunicorn_admission.webhooks.store.failure import in_plain_words
 from gunicorn_admission.webhooks.store.postgresql import PostgreSQL
-from gunicorn_admission.webhooks.store.sqlite import SQLite
+from gunicorn_admission.webhooks.store.sqlite import SQLite, turns_of
 from gunicorn_admission.webhooks.store.upgrade import (
     check_revision,
     current_revision,
@@ -120,10 +120,15 @@ class Store:
         create_file(self.url)
         engine = make_engine(self.url)
         try:
-            with in_plain_words(), engine.begin() as connection:
+            with in_plain_words(), self._turn(), engine.begin() as connection:
                 return upgrade(connection)
         finally:
             engine.dispose()
+
+    def _turn(self) -> AbstractContextManager[None]:
+        if self.url.get_backend_name() != "sqlite":
+            return nullcontext()
+        return turns_of(self.url).take()
 
     def upgrade_sql(self) -> str:
         """Return what ``upgrade`` would run, as SQL."""
