@@ -12,6 +12,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from attrs import frozen
 
@@ -24,6 +25,10 @@ from gunicorn_admission.webhooks.store import Store
 __all__ = ["Ready", "Sources", "StoreUnavailable"]
 
 _log = logging.getLogger("gunicorn_admission.intake")
+
+#: How much longer sources are not read again after the store could not be reached.
+_BACKOFF: Final = 3
+_STORE: Final = "(store)"  # no source has such a name
 
 
 class StoreUnavailable(Exception):
@@ -127,7 +132,9 @@ class Sources:
             before = [ready.source for ready in self._ready.values()]
             self._read()
             changed = before != [ready.source for ready in self._ready.values()]
-            self._process, self._due = os.getpid(), self._monotonic() + self._refresh
+            # A store that is down costs whoever asks it; so it is asked less often.
+            pause = self._refresh * (_BACKOFF if _STORE in self._complained else 1)
+            self._process, self._due = os.getpid(), self._monotonic() + pause
         finally:
             self._lock.release()
         if changed and self._changed is not None:
@@ -139,9 +146,9 @@ class Sources:
                 with self._store.read() as connection:
                     found, broken = load_sources(connection)
             except Exception as error:
-                self._complain("store", f"sources cannot be read: {_short(error)}")
+                self._complain(_STORE, f"sources cannot be read: {_short(error)}")
             else:
-                self._complained.pop("store", None)
+                self._complained.pop(_STORE, None)
                 self._stored = {source.name: source for source in found}
                 for name, problem in broken:
                     self._complain(name, f"source {name!r} is left out: {problem}")

@@ -20,6 +20,10 @@ __all__ = ["create_file", "file_exists", "make_engine", "parse"]
 #: Connections of one process to PostgreSQL. A thread holds one for a few milliseconds.
 POOL = 10
 
+#: Of libpq: seconds until a connection is made (it takes no less), and milliseconds until one on
+#: which nothing is acknowledged counts as broken.
+_IMPATIENT = {"connect_timeout": "2", "tcp_user_timeout": "5000"}
+
 #: Milliseconds to wait for somebody who does not take part in our turns: a backup, a shell.
 _BUSY_MS = 30_000
 
@@ -97,7 +101,7 @@ def _sqlite(url: URL, reading: bool) -> Engine:
         )
 
     # No bound on connections: a file has none, and who waits for one may hold the writer's turn.
-    engine = create_engine(url, creator=connect, max_overflow=-1)
+    engine = create_engine(url, creator=connect, max_overflow=-1, hide_parameters=True)
     pragmas = [
         "journal_mode = WAL",
         "synchronous = FULL",  # NORMAL may lose the last commits with the power
@@ -123,7 +127,10 @@ def _sqlite(url: URL, reading: bool) -> Engine:
 
 
 def _postgresql(url: URL, reading: bool) -> Engine:
-    options: dict[str, Any] = {"pool_size": POOL, "max_overflow": 0}
+    options: dict[str, Any] = {"pool_size": POOL, "max_overflow": 0, "hide_parameters": True}
+    # A server that does not answer must not hold a thread longer than a sender waits. What the
+    # URL says counts more.
+    url = url.set(query={**_IMPATIENT, **url.query})
     if reading:
         options["execution_options"] = {
             "isolation_level": "REPEATABLE READ",

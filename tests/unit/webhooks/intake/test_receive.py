@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import socket
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -334,3 +335,13 @@ def test_nothing_but_the_tables_of_intake_is_written(make: Make, store: Store) -
     with store.read() as connection:
         for table in (schema.deliveries, schema.nonces, schema.audit):
             assert connection.execute(table.select()).all() == []
+
+
+def test_database_that_does_not_answer(make: Make, metrics: Metrics) -> None:
+    """It takes connections and says nothing, as behind a firewall that drops packets."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://nobody@127.0.0.1:{silent.getsockname()[1]}/none"
+        with Store(url) as store:
+            answer = post(make(store=store), "git", github_sent(b"{}", "d-1"))
+    assert answer.status == 503
+    assert counted(metrics) == {("git", "unavailable"): 1}
