@@ -2,7 +2,8 @@
 What the test application answers beside ``apps.py`` when admission is under test.
 
 ``/admission`` shows the limiter's statistics, ``/raise`` breaks in every way that Python
-knows, ``/read`` reads a body in pieces, ``/hold`` waits where threads are greenlets. The
+knows, ``/read`` reads a body in pieces, ``/hold`` waits where threads are greenlets,
+``/work`` takes time. The
 configuration in ``admission.py`` leaves the worker here.
 """
 
@@ -137,6 +138,17 @@ def hold(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> 
     return answer(start_response, rest.encode())
 
 
+def work(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
+    """``/work/<seconds>``: take that long, as a call to something slow does."""
+    time.sleep(float(rest))
+    return answer(start_response, b"done")
+
+
+def healthz(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
+    """``/healthz``: ok, at once; the path that everybody knows."""
+    return answer(start_response, b"ok")
+
+
 def decision(environ: WSGIEnvironment, start_response: StartResponse, rest: str) -> Iterable[bytes]:
     """``/decision/...``: what admission left in the environ, as JSON."""
     prefix = "gunicorn_admission."
@@ -153,6 +165,8 @@ HANDLERS: dict[str, apps.Handler] = {
     "raise": fail,
     "read": read,
     "hold": hold,
+    "work": work,
+    "healthz": healthz,
     "decision": decision,
 }
 
@@ -163,7 +177,7 @@ def application(environ: WSGIEnvironment, start_response: StartResponse) -> Iter
     handler = HANDLERS.get(name)
     if handler is None:
         return apps.application(environ, start_response)
-    if name != "admission":
+    if name not in ("admission", "healthz", "work"):  # these are asked for very often
         record("call", environ)
     return handler(environ, start_response, rest)
 

@@ -18,12 +18,12 @@ from tests.integration.certificate import make_certificate
 from tests.integration.server import Gunicorn
 from tests.integration.wire import PATIENCE, Exchange, Response, send
 
-__all__ = ["DIRECT", "PROXIED", "PROXY_ON", "Way", "open_way"]
+__all__ = ["DIRECT", "PROXIED", "PROXY_ON", "PROXY_V1", "Way", "open_way"]
 
 #: gunicorn knows version 2 of the PROXY protocol since the setting names versions.
 _KNOWS_V2 = not isinstance(make_settings()["proxy_protocol"].default, bool)
 PROXY_ON = ("--proxy-protocol", "auto") if _KNOWS_V2 else ("--proxy-protocol",)
-_V1 = b"PROXY TCP4 192.0.2.1 192.0.2.2 1000 2000\r\n"
+PROXY_V1 = b"PROXY TCP4 192.0.2.1 192.0.2.2 1000 2000\r\n"
 _V2 = (
     b"\r\n\r\n\0\r\nQUIT\n\x21\x11"
     + struct.pack("!H", 12)
@@ -79,7 +79,7 @@ def open_way(name: str, directory: Path, *args: str, conf: str) -> Iterator[Way]
     with running(directory, *args, conf=conf, **options) as server, contextlib.ExitStack() as stack:
         connect: Callable[[], socket.socket] = server.connect
         if name in ("proxy-v1", "proxy-v2"):
-            header = _V1 if name == "proxy-v1" else _V2
+            header = PROXY_V1 if name == "proxy-v1" else _V2
             connect = _after(server.connect, header)
         elif name in PROXIED:
             port = stack.enter_context(_proxy(name, directory, _address(server)))
