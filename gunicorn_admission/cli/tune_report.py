@@ -129,8 +129,8 @@ def _found(
     yield f"Read {traffic.requests} requests over {_span(traffic.span)}{left_out}."
     yield f"  format         {log.format.text}"
     yield (
-        f"  rate           {traffic.requests / max(traffic.span, 1e-9):.3g}/s on average, "
-        f"{stretch.arrivals / stretch.seconds:.3g}/s in the busiest "
+        f"  rate           {_rate(traffic.requests / max(traffic.span, 1e-9))} on average, "
+        f"{_rate(stretch.arrivals / stretch.seconds)} in the busiest "
         f"{_span(stretch.seconds)} (from {begin:%Y-%m-%d %H:%M:%S} UTC)"
         + (f", in bursts of about {traffic.dispersion:.0f}" if traffic.dispersion >= 1.5 else "")
     )
@@ -145,17 +145,21 @@ def _found(
     seen = sorted(one.capacity.connections for one in advice.fits)
     if capacity.known:
         yield (
-            f"  capacity       about {fit.per_second:.3g}/s, {capacity.connections} at once "
+            f"  capacity       about {_rate(fit.per_second)}, {capacity.connections} at once "
             f"({seen[0]} to {seen[-1]} in the resamples)"
             + f", {capacity.contention:.1%} slower for each one more"
             * bool(capacity.contention)
         )
     else:
-        yield f"  capacity       not seen; at least {fit.per_second:.3g}/s is assumed"
+        yield f"  capacity       not seen; at least {_rate(fit.per_second)} is assumed"
     yield (
         f"  assumed        {deployment.workers} x {deployment.threads} threads, clients that "
         f"wait {format_duration(round(deployment.patience, 1))}"
     )
+
+
+def _rate(value: float) -> str:
+    return f"{value:.3g}/s" if value < 1000 else f"{value:,.0f}/s"
 
 
 def _span(seconds: float) -> str:

@@ -24,6 +24,7 @@ __all__ = ["Advice", "Row", "advise", "choose"]
 #: What counts as the same goodput, and as the same share of requests that succeed.
 _SAME: Final = 0.03
 _HARMLESS: Final = 0.01
+_MUCH: Final = 0.05
 #: A shorter delay must be shorter by so much to be worth a setting.
 _WORTH: Final = 0.8
 
@@ -160,6 +161,13 @@ def choose(rows: Sequence[Row]) -> Row:
 
 def _good(rows: Sequence[Row]) -> list[Row]:
     usable = [row for row in rows if row.candidate.usable]
+    served = max(row.loads["logged"].success for row in usable)
+    # A limit that refuses much of what was served in fact is worse than none.
+    usable += [
+        row
+        for row in rows
+        if row.candidate.unbounded and row.loads["logged"].success > served + _MUCH
+    ]
     served = max(row.loads["logged"].success for row in usable)
     # Where the best refuses something too, the logged load was an overload already.
     least = served - _HARMLESS if served > 1 - _HARMLESS else 0.0

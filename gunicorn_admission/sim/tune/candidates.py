@@ -48,7 +48,12 @@ class Candidate:
     @property
     def usable(self) -> bool:
         """Whether it can be recommended: what has no bound is there for comparison only."""
-        return self.limit not in ("none", "pool")
+        return not self.unbounded and self.limit != "none"
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether the threads are the only limit."""
+        return self.limit == "pool"
 
     def apply(self, scenario: Scenario) -> Scenario:
         """The scenario under these settings."""
@@ -82,7 +87,8 @@ def _candidates(fit: Fit, deployment: Deployment) -> Iterator[Candidate]:
         if threads < 1.5 * share:
             more = 2 * threads
             yield Candidate(name=f"threads={more}", threads=more)
-    yield Candidate(name=f"limit={threads}, all threads", limit="pool")
+    everything = f"limit={threads}, all threads"
+    yield Candidate(name=everything, limit="pool", settings={"limit": threads})
 
 
 def _contender(settings: Settings) -> str:

@@ -200,7 +200,7 @@ def _times(scenario: Scenario, factor: float) -> Scenario:
     return evolve(
         scenario,
         name="overload",
-        title=f"{factor:.3g} times as much",
+        title=f"{factor:.3g} times as much" if factor < 1000 else f"{factor:,.0f} times as much",
         phases=(
             warm,
             *(

@@ -152,7 +152,7 @@ def _exact(log: AccessLog) -> list[float]:
     """Durations with what was cut off below the smallest step, evenly spread."""
     step = log.resolution
     if step <= 1e-6:
-        return list(log.seconds)
+        return [max(taken, step) for taken in log.seconds]
     return [taken + step * (place * _GOLDEN % 1) for place, taken in enumerate(log.seconds)]
 
 
@@ -163,16 +163,17 @@ def _fold(
     spent: Counter[int] = Counter()
     for kind, taken in zip(log.kind, seconds, strict=True):
         spent[kind] += taken  # type: ignore[assignment]  # a Counter adds floats as well
-    kept = [kind for kind, _ in spent.most_common(_MOST_CLASSES)]
     if len(log.classes) <= _MOST_CLASSES:
         return log.classes, log.kind
+    own = [kind for kind, _ in spent.most_common() if log.classes[kind].partition != OTHER]
+    kept = own[:_MOST_CLASSES]
     kept += [
         kind
         for kind, one in enumerate(log.classes)
         if kind not in kept and (one.rule or one.priority is not Priority.DEFAULT)
     ]
     place = {kind: index for index, kind in enumerate(kept)}
-    last = next(one for kind, one in enumerate(log.classes) if kind not in place)
+    last = log.classes[next(kind for kind in spent if kind not in place)]
     rest = evolve(last, partition=OTHER, priority=Priority.DEFAULT)
     classes = (*(log.classes[kind] for kind in kept), rest)
     return classes, [place.get(kind, len(kept)) for kind in log.kind]

@@ -183,7 +183,7 @@ def row(name: str, served: float, over: float, p99: float, base: Figures) -> Row
         "logged": evolve(figures, success=served),
         "overload": evolve(figures, goodput=over, p99=p99),
     }
-    limit = "none" if name == "no admission" else "adaptive"
+    limit = {"no admission": "none", "all threads": "pool"}.get(name, "adaptive")
     return Row(candidate=Candidate(name=name, limit=limit), loads=loads)
 
 
@@ -197,6 +197,8 @@ def row(name: str, served: float, over: float, p99: float, base: Figures) -> Row
         ([("the defaults", 0.7, 100, 0.1), ("other", 0.8, 98, 0.2)], "the defaults"),
         ([("the defaults", 1, 99, 0.1), ("as configured", 1, 98, 0.1)], "as configured"),
         ([("the defaults", 1, 90, 0.1), ("no admission", 1, 200, 0.1)], "the defaults"),
+        ([("the defaults", 1, 90, 0.1), ("all threads", 1, 100, 0.1)], "the defaults"),
+        ([("the defaults", 0.7, 90, 0.1), ("all threads", 1, 100, 0.1)], "all threads"),
         ([("a", 1, 98, 0.1), ("b", 1, 100, 0.1)], "b"),
     ],
 )

@@ -88,6 +88,18 @@ def test_small_classes_are_put_together(tmp_path: Path) -> None:
     assert sum(window.arrivals.total() for window in seen.windows) == seen.requests
 
 
+def test_more_classes_than_endpoints_are_told_apart(tmp_path: Path) -> None:
+    lines = [(START + place / 50, 0.02, f"/c{place % 200}") for place in range(2000)]
+    names = [one.partition for one in traffic(tmp_path, lines).classes]
+    assert names.count("(other)") == 1
+    assert len(names) == len(set(names)) == 13
+
+
+def test_requests_that_take_no_time_take_a_little(tmp_path: Path) -> None:
+    lines = [(START + place / 50, 0.0, "/") for place in range(300)]
+    assert fit(traffic(tmp_path, lines)).mean == pytest.approx(1e-6)
+
+
 def test_windows_add_up(tmp_path: Path) -> None:
     lines = list(served(((20, 100),)))
     seen = traffic(tmp_path, lines)
