@@ -43,7 +43,7 @@ def join(worker: Any, limiter: Limiter, settings: Settings, resolved: Resolved) 
         part = None if limit is None else max(1, limit // workers)
         caps = {name: max(1, cap // workers) for name, cap in caps.items()}
         columns = {name: number for number, name in enumerate(caps, 1)}
-        slots = Row(Page(), 0, columns).slots(part, caps)
+        slots = Row(Page(used=1), 0, columns).slots(part, caps)
         if slots is not None or settings.recycle_after is not None:
             _log.warning(
                 "admission: the workers share no page, so each takes its part of node_limit and "

@@ -99,14 +99,18 @@ class Page:
 
     Made by the master before it forks; a worker that is forked later sees the same cells.
 
+    Args:
+        used: How many rows are in use from the start.
+
     Attributes:
         cells: All of them, column by column.
 
     Thread safety: single loads and stores are atomic; who may write what is said above.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, used: int = 0) -> None:
         self.cells: Final[memoryview] = memoryview(mmap.mmap(-1, 8 * ROWS * COLUMNS)).cast("q")
+        self.cells[Head.USED] = used
 
     def get(self, column: int, row: int) -> int:
         """Return one cell."""

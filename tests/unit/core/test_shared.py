@@ -6,7 +6,7 @@ import pytest
 
 from gunicorn_admission.core.types import Mode, Outcome, Priority, Reason, State
 from gunicorn_admission.scoreboard import NodeSlots, Page
-from gunicorn_admission.scoreboard.page import Column, Head
+from gunicorn_admission.scoreboard.page import Column
 from tests.driving import DEFAULT, LOW, MS, Driver, S
 
 GRANTED, WAITING, SHED = State.GRANTED, State.WAITING, State.SHED
@@ -14,8 +14,7 @@ GRANTED, WAITING, SHED = State.GRANTED, State.WAITING, State.SHED
 
 def pair(node: int, limit: int = 8, node_cap: int | None = None) -> tuple[Driver, Driver]:
     """Two limiters of one node."""
-    page = Page()
-    page.cells[Head.USED] = 2
+    page = Page(used=2)
     caps = {} if node_cap is None else {"/db": (node_cap, 1)}
     drivers = []
     for row in range(2):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gunicorn_admission.core.policy import MILLISECOND
 from gunicorn_admission.scoreboard import NodeSlots, Page, is_starved
-from gunicorn_admission.scoreboard.page import Column, Head
+from gunicorn_admission.scoreboard.page import Column
 from gunicorn_admission.scoreboard.slots import _Bound
 
 NOW = 10**12
@@ -18,8 +18,7 @@ def workers(
     count: int, limit: int | None, caps: dict[str, tuple[int, int]] | None = None
 ) -> list[NodeSlots]:
     """So many living workers on one page."""
-    page = Page()
-    page.cells[Head.USED] = count
+    page = Page(used=count)
     for row in range(count):
         page.set(Column.PID, row, 1000 + row)
     return [NodeSlots(page, row, limit, caps or {}) for row in range(count)]

@@ -11,7 +11,6 @@ from gunicorn_admission.classify import Classifier
 from gunicorn_admission.core.types import Mode
 from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.scoreboard import Page, Row
-from gunicorn_admission.scoreboard.page import Head
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.status import Aside, Probes, Readiness
 from gunicorn_admission.wsgi import Gate
@@ -59,8 +58,7 @@ def test_overload_is_no_reason_to_send_requests_to_others() -> None:
 
 
 def two_rows() -> tuple[Row, Row]:
-    page = Page()
-    page.cells[Head.USED] = 2
+    page = Page(used=2)
     rows = Row(page, 0, {}), Row(page, 1, {})
     for pid, row in enumerate(rows, 100):
         row.occupy(pid, 1)
