@@ -11,6 +11,7 @@ call to the store or to a handler.
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections import deque
@@ -29,6 +30,8 @@ _log = logging.getLogger("gunicorn_admission.fanout")
 #: What a thread has waiting beside it: about as much as it does in this time, in seconds.
 _AHEAD: Final = 0.5
 _MOST_AHEAD: Final = 100
+#: When no thread has become free for so long, what waits is handed back, in seconds.
+_PATIENCE: Final = 1.0
 _SHORTEST_POLL: Final = 0.05
 
 
@@ -53,7 +56,7 @@ class Loop:
         self._held: dict[str, Lease] = {}  # queued and running, by token
         self._begun: dict[str, float] = {}  # running, with when that was
         self._stopping = False
-        self._mean = 0.1  # seconds a handler takes, smoothed
+        self._mean = math.inf  # seconds a handler takes, smoothed; not known yet
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -92,9 +95,12 @@ class Loop:
             with self._changed:
                 now = time.monotonic()
                 due = next_look if self._wanted() else next_beat
+                if self._queue:
+                    due = min(due, now + _PATIENCE)
                 if not self._stopping and (wait := min(due, next_beat) - now) > 0:
                     self._changed.wait(wait)
                 stopping, wanted = self._stopping, self._wanted()
+                hung = self._hangs()
                 idle = not self._held
             now = time.monotonic()
             try:
@@ -105,6 +111,8 @@ class Loop:
                     self._hand_back()
                     if idle or not self._wait_for_end(next_beat):
                         return
+                elif hung:
+                    self._hand_back()  # somebody else may be free
                 elif wanted and now >= next_look:
                     found = self._look(wanted)
                     next_beat = min(next_beat, time.monotonic() + self._beat_every())
@@ -123,11 +131,22 @@ class Loop:
         """How many to claim; 0 while there is enough in hand. Call it with the lock."""
         ahead = 0
         # Where a crash leaves it to a person, nothing waits that could be caught up in one.
-        if self.runner.consumer.on_uncertain == "retry":
+        if self.runner.consumer.on_uncertain == "retry" and not self._is_busy():
             ahead = min(_MOST_AHEAD, int(self._size * _AHEAD / max(self._mean, 0.001)))
         target = self._size + ahead
         missing = target - len(self._held)
         return missing if 2 * missing >= target or len(self._queue) == 0 < missing else 0
+
+    def _is_busy(self) -> bool:
+        """Whether no thread has become free for a while."""
+        return (
+            len(self._begun) == self._size
+            and time.monotonic() - max(self._begun.values()) > _PATIENCE
+        )
+
+    def _hangs(self) -> bool:
+        """Whether something waits here for threads that do not become free."""
+        return bool(self._queue) and self._is_busy()
 
     def _look(self, wanted: int) -> bool:
         taken = self.runner.claim(wanted)
@@ -198,7 +217,9 @@ class Loop:
             except BaseException:
                 _log.exception("%s: left to its lease", self.runner.consumer.name)
             with self._changed:
-                self._mean += 0.2 * (time.monotonic() - begun - self._mean)
+                took = time.monotonic() - begun
+                before = took if math.isinf(self._mean) else self._mean
+                self._mean = before + 0.2 * (took - before)
                 self._held.pop(lease.token, None)
                 self._begun.pop(lease.token, None)
                 self._changed.notify_all()
