@@ -26,7 +26,14 @@ def dead_letters() -> None:
 @store_option
 @selecting
 @click.argument("name")
-@click.option("-n", "--number", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option(
+    "-n",
+    "--number",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def ls(store: Store, selection: Selection, name: str, number: int, as_json: bool) -> None:
     """Show the dead letters of a subscription, newest first.

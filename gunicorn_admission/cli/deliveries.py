@@ -46,7 +46,14 @@ def deliveries() -> None:
     type=click.Choice([state.value for state in State]),
     help="Only in this state; may be repeated.",
 )
-@click.option("-n", "--number", type=click.IntRange(1, 10_000), default=50, show_default=True)
+@click.option(
+    "-n",
+    "--number",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="At most so many.",
+)
 @_JSON
 def ls(
     store: Store,

@@ -111,6 +111,7 @@ def show(store: Store, name: str, as_json: bool) -> None:
     type=click.Choice(["active", "shadow", "paused", "disabled"]),
     default="active",
     show_default=True,
+    help="What becomes of what it collects.",
 )
 @_settings
 def create(store: Store, name: str, start_at: str, mode: str, **options: Any) -> None:

@@ -29,7 +29,7 @@ from tests.docs.tables import tables_page
 
 __all__ = ["current", "places"]
 
-_PLACE = re.compile(r"<!-- generated: ([\w ]+) -->\n(.*?)<!-- end -->\n", re.DOTALL)
+_PLACE = re.compile(r"<!-- generated: ([\w -]+?) -->\n(.*?)<!-- end -->\n", re.DOTALL)
 
 
 def _metrics() -> str:
@@ -189,9 +189,27 @@ def _notes() -> str:
     return "\n\n".join(paragraphs) + "\n"
 
 
+#: Verbs whose options stand in a page, as they are typed.
+_VERBS = (
+    "config",
+    "simulate",
+    "tune",
+    "subscriptions create",
+    "deliveries ls",
+    "deliveries replay",
+    "dead-letters redrive",
+    "worker",
+)
+
+
 def _options(verb: str) -> str:
     lines = ["| option | what it does | default |", "|---|---|---|"]
-    for one in root.commands[verb].params:
+    command: click.Command | None = root
+    for word in verb.split():
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), word)
+    assert command is not None
+    for one in command.params:
         if not isinstance(one, click.Option):
             continue
         names = ", ".join(one.opts)
@@ -215,7 +233,7 @@ _TABLES: Mapping[str, Callable[[], str]] = {
     "webhook metrics": _webhook_metrics,
     "webhook senders": _webhook_senders,
     "notes on senders": _notes,
-    **{f"options of {verb}": partial(_options, verb) for verb in ("config", "simulate", "tune")},
+    **{f"options of {verb}": partial(_options, verb) for verb in _VERBS},
     "tables": tables_page,
 }
 

@@ -36,7 +36,7 @@ DATABASE: Final = "postgresql://app@localhost/app"
 PATIENCE: Final = 15.0  # seconds; only failures pay it
 _NAMED: Final = re.compile(r"# ([\w./-]+\.(?:py|toml))\n")
 # What is waited for until it listens, with variables in front.
-_SERVER: Final = re.compile(r"(?:\w+='?[^']*'? )*(?:gunicorn|python serve\.py) ?")
+_SERVER: Final = re.compile(r"(?:\w+='?[^']*'? )*(?:gunicorn|python serve\.py)(?![\w-]) ?")
 _DOCUMENTED: Final = {"8000": socket.SOCK_STREAM, "8125": socket.SOCK_DGRAM}
 _SBIN: Final = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 
@@ -119,6 +119,9 @@ class Page:
         assert file is not None, "name the file in a comment on the first line"
         load(toml_path=file)
         file.unlink()  # or every later command of the page would read it
+
+    def _run_text(self, block: Block) -> None:
+        """A drawing; there is nothing to run."""
 
     def _run_json(self, block: Block) -> None:
         json.loads(block.text)

@@ -35,6 +35,11 @@ def test_tables_stand_where_they_are_looked_for() -> None:
         ("docs/reference/command.md", "options of simulate"),
         ("docs/reference/command.md", "options of tune"),
         ("docs/reference/tables.md", "tables"),
+        ("docs/reference/webhook-commands.md", "options of subscriptions create"),
+        ("docs/reference/webhook-commands.md", "options of deliveries ls"),
+        ("docs/reference/webhook-commands.md", "options of deliveries replay"),
+        ("docs/reference/webhook-commands.md", "options of dead-letters redrive"),
+        ("docs/reference/webhook-commands.md", "options of worker"),
     }
 
 

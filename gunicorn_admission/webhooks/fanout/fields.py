@@ -58,10 +58,13 @@ def _by_name(pairs: HeaderSource) -> dict[str, list[str]]:
 
 
 def _value(body: bytes, headers: Json) -> Json:
+    value = read_json(body)
+    if value is not None:  # whatever it is declared as
+        return value
     content_type = headers.get("content-type", [""])[0] if isinstance(headers, dict) else ""
     if content_type.partition(";")[0].strip().lower() == _FORM:
         try:
             return parse_qs(body.decode(), keep_blank_values=True, max_num_fields=10_000)
         except ValueError:
-            return None
-    return read_json(body)
+            pass
+    return None

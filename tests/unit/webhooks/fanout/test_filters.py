@@ -153,6 +153,8 @@ def test_form_is_read_too() -> None:
     )
     assert Filter({"body": {"CallSid": ["CA1"], "Tag": ["b"]}}).matches(form)
     assert not Filter({"body": {"CallSid": ["CA2"]}}).matches(form)
+    declared = fields({"a": 1}, headers={"Content-Type": "application/x-www-form-urlencoded"})
+    assert Filter({"body": {"a": [1]}}).matches(declared)  # JSON all the same
 
 
 def test_unknown_type_is_absent() -> None:
