@@ -90,6 +90,16 @@ def test_store_compares_engines(tmp_path: Path) -> None:
 
 
 @pytest.mark.integration
+def test_gate_compares_with_none(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    said = run("benchmarks.gate", "--rounds", "1", "--events", "4", "--json", str(out))
+    assert "Note:" not in said
+    taken = json.loads(out.read_text())
+    assert len(taken) == 16
+    assert all(one["ours"][0] > 0 and one["theirs"][0] > 0 for one in taken)
+
+
+@pytest.mark.integration
 def test_overload_runs_and_its_readers_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

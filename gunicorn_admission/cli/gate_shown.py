@@ -47,7 +47,7 @@ def show_gates(gates: Sequence[Mapping[str, Any]]) -> None:
         click.echo("No consumer has a gate. Set one: gunicorn-admission gate set CONSUMER ...")
         return
     for gate in gates:
-        cost = ", ".join(f"{amount} {unit}" for unit, amount in gate["cost"].items())
+        cost = ", ".join(f"{unit}={amount}" for unit, amount in gate["cost"].items())
         click.echo(
             f"{gate['consumer']}: at the ceiling {gate['at_ceiling']}, "
             f"charge {gate['charge']}, cost {cost}"
