@@ -23,7 +23,7 @@ from sqlalchemy import Connection, select, update
 
 from gunicorn_admission.webhooks.fanout.routing import Routing
 from gunicorn_admission.webhooks.intake.envelope import Envelope
-from gunicorn_admission.webhooks.intake.inbox import keep
+from gunicorn_admission.webhooks.intake.inbox import Batch, keep
 from gunicorn_admission.webhooks.providers import IdSource, Item, Verified
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import deliveries
@@ -64,7 +64,8 @@ def with_store(store: Store) -> Commit:
             received_at=store.now(),
             body_sha256=DIGEST,
         )
-        store.write(lambda connection: keep(connection, envelope, routing))
+        batch = Batch.of(envelope, BODY)
+        store.write(lambda connection: keep(connection, batch, routing))
 
     return commit
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +11,7 @@ from attrs import frozen
 
 from gunicorn_admission.webhooks.providers import Verified
 
-__all__ = ["Envelope", "headers_of", "kept_headers", "traceparent_of"]
+__all__ = ["Envelope", "content_type_of", "headers_of", "kept_headers", "traceparent_of"]
 
 #: Names whose values open something. Signatures are no credentials: they fit one body only.
 #: GitLab's token is both, and is left out.
@@ -69,13 +70,28 @@ def kept_headers(headers: list[tuple[str, str]]) -> list[list[str]]:
     """Return what may be stored: no credentials, nothing endless, nothing a database refuses."""
     kept, room = [], _MOST
     for name, value in headers:
-        if _CREDENTIAL.fullmatch(name.lower()) or len(value) > _LONGEST:
+        if len(value) > _LONGEST or _is_credential(name):
             continue
         room -= len(name) + len(value)
         if room < 0:
             break
-        kept.append([name, value.replace("\x00", "")])
+        kept.append([name, _storable(value)])
     return kept
+
+
+def content_type_of(environ: Mapping[str, Any]) -> str | None:
+    """Return what the sender says its body is, or ``None``."""
+    return _storable(str(environ.get("CONTENT_TYPE") or "")[:255]) or None
+
+
+def _storable(text: str) -> str:
+    """Text as WSGI has it, one character a byte; databases take no zero byte in a text."""
+    return text.encode("latin-1", "replace").decode("latin-1").replace("\x00", "")
+
+
+@functools.lru_cache(maxsize=256)
+def _is_credential(name: str) -> bool:
+    return _CREDENTIAL.fullmatch(name.lower()) is not None
 
 
 def traceparent_of(environ: Mapping[str, Any]) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, Protocol
 
@@ -19,12 +19,13 @@ from gunicorn_admission.webhooks.providers import Item
 from gunicorn_admission.webhooks.store import schema
 from gunicorn_admission.webhooks.store.statements import insert, insert_into
 
-__all__ = ["Kept", "NonceReused", "NotRouted", "Router", "keep"]
+__all__ = ["Batch", "Kept", "NonceReused", "NotRouted", "Router", "keep"]
 
 _events: Final = schema.events
 _nonces: Final = schema.nonces
 #: Ids looked up by one statement; SQLite takes 999 parameters in old builds.
 _MANY: Final = 500
+_YEAR_10000: Final = 253_402_300_800
 
 
 class NonceReused(Exception):
@@ -58,30 +59,62 @@ class Kept:
     conflicts: int = 0
 
 
-def keep(connection: Connection, envelope: Envelope, router: Router | None) -> Kept:
+@frozen
+class Batch:
+    """
+    What one request has to store, worked out before the transaction, which others wait for.
+
+    Attributes:
+        envelope: The verified request.
+        rows: By event id, of the first event that has it.
+        again: Id and hash of those whose id came before in the same request.
+    """
+
+    envelope: Envelope
+    rows: Mapping[str, dict[str, Any]]
+    again: tuple[tuple[str, bytes], ...]
+
+    @classmethod
+    def of(cls, envelope: Envelope, body: bytes) -> Batch:
+        """
+        Work it out.
+
+        Args:
+            envelope: The verified request.
+            body: Its whole body, whose hash is known.
+        """
+        rows: dict[str, dict[str, Any]] = {}
+        again: list[tuple[str, bytes]] = []
+        # In one order, so that two batches with common ids cannot wait for each other.
+        for item in sorted(envelope.verified.items, key=lambda item: item.event_id):
+            known = envelope.body_sha256 if item.body is body else None
+            digest = known or hashlib.sha256(item.body).digest()
+            if item.event_id in rows:
+                again.append((item.event_id, digest))
+            else:
+                rows[item.event_id] = _row(envelope, item, digest)
+        return cls(envelope, rows, tuple(again))
+
+
+def keep(connection: Connection, batch: Batch, router: Router | None) -> Kept:
     """
     Store the events of one request, all or none.
 
     Args:
         connection: In a write transaction.
-        envelope: The verified request.
+        batch: The events.
         router: ``None`` where nobody is to have them yet.
 
     Raises:
         NonceReused: The request is forged; nothing was stored.
         NotRouted: The router failed in a way that is not the store's.
     """
-    _use_nonce(connection, envelope)
-    # In one order, so that two batches with common ids cannot wait for each other.
-    items: dict[str, Item] = {}
-    again: list[Item] = []
-    for item in sorted(envelope.verified.items, key=lambda item: item.event_id):
-        if items.setdefault(item.event_id, item) is not item:
-            again.append(item)
-    rows = {event_id: _row(envelope, item) for event_id, item in items.items()}
+    _use_nonce(connection, batch.envelope)
+    rows = batch.rows
     seqs = _insert(connection, list(rows.values()))
-    again += [item for event_id, item in items.items() if event_id not in seqs]
-    duplicates, conflicts = _count(connection, envelope.source, again)
+    known = [(i, row["body_sha256"]) for i, row in rows.items() if i not in seqs]
+    again = [*batch.again, *known]
+    duplicates, conflicts = _count(connection, batch.envelope.source, again)
     if router is not None and seqs:
         routed = [_routed(seqs[i], row) for i, row in rows.items() if i in seqs]
         try:
@@ -115,14 +148,14 @@ def _use_nonce(connection: Connection, envelope: Envelope) -> None:
         raise NonceReused
 
 
-def _row(envelope: Envelope, item: Item) -> dict[str, Any]:
+def _row(envelope: Envelope, item: Item, digest: bytes) -> dict[str, Any]:
     whole = envelope.verified.event_id
     return {
         "source": envelope.source,
         "event_id": item.event_id,
         "id_source": item.id_source.value,
         "type": item.event_type,
-        "source_time": None if item.timestamp is None else round(item.timestamp * 1e6),
+        "source_time": _microseconds(item.timestamp),
         "received_at": envelope.received_at,
         "delivery_id": None if whole == item.event_id else whole,
         "key_id": envelope.key_id,
@@ -130,9 +163,16 @@ def _row(envelope: Envelope, item: Item) -> dict[str, Any]:
         "headers": envelope.headers,
         "traceparent": envelope.traceparent,
         "size": len(item.body),
-        "body_sha256": hashlib.sha256(item.body).digest(),
+        "body_sha256": digest,
         "body": item.body,
     }
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    """A sender's time as it is stored; none where a calendar or 64 bits could not hold it."""
+    if seconds is None or not 0 <= seconds < _YEAR_10000:
+        return None
+    return round(seconds * 1e6)
 
 
 def _insert(connection: Connection, rows: list[dict[str, Any]]) -> dict[str, int]:
@@ -153,12 +193,13 @@ def _insert_new(dialect: str) -> ReturningInsert[tuple[str, int]]:
     )
 
 
-def _count(connection: Connection, source: str, again: Iterable[Item]) -> tuple[int, int]:
+def _count(
+    connection: Connection, source: str, again: Sequence[tuple[str, bytes]]
+) -> tuple[int, int]:
     """Count what came again in the rows that were there first; how many of each kind."""
-    again = list(again)
     if not again:
         return 0, 0
-    ids = sorted({item.event_id for item in again})
+    ids = sorted({event_id for event_id, _ in again})
     first: dict[str, bytes] = {}
     for start in range(0, len(ids), _MANY):
         found = connection.execute(
@@ -169,9 +210,8 @@ def _count(connection: Connection, source: str, again: Iterable[Item]) -> tuple[
         first |= {row.event_id: row.body_sha256 for row in found}
     same: Counter[str] = Counter()
     other: Counter[str] = Counter()
-    for item in again:
-        known = first.get(item.event_id) == hashlib.sha256(item.body).digest()
-        (same if known else other)[item.event_id] += 1
+    for event_id, digest in again:
+        (same if first.get(event_id) == digest else other)[event_id] += 1
     connection.execute(
         update(_events)
         .where(_events.c.source == source, _events.c.event_id == bindparam("again"))

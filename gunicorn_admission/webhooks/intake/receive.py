@@ -23,11 +23,12 @@ from gunicorn_admission.webhooks.intake.answer import Answer, Result, answer, ch
 from gunicorn_admission.webhooks.intake.body import Incomplete, TooLarge, drain, read_body
 from gunicorn_admission.webhooks.intake.envelope import (
     Envelope,
+    content_type_of,
     headers_of,
     kept_headers,
     traceparent_of,
 )
-from gunicorn_admission.webhooks.intake.inbox import NonceReused, Router, keep
+from gunicorn_admission.webhooks.intake.inbox import Batch, NonceReused, Router, keep
 from gunicorn_admission.webhooks.intake.notes import Notes
 from gunicorn_admission.webhooks.intake.priority import raise_priority
 from gunicorn_admission.webhooks.intake.source import Source
@@ -201,14 +202,14 @@ class Receiver:
             verified=outcome,
             key_id=ready.key_ids[outcome.secret],
             headers=kept_headers(headers),
-            content_type=str(environ.get("CONTENT_TYPE") or "")[:255] or None,
+            content_type=content_type_of(environ),
             traceparent=traceparent_of(environ),
             received_at=round(now * 1e6),
             body_sha256=hashlib.sha256(body).digest(),
         )
-        return self._keep(source, envelope, began)
+        return self._keep(source, Batch.of(envelope, body), began)
 
-    def _keep(self, source: Source, envelope: Envelope, began: float) -> Answer:
+    def _keep(self, source: Source, batch: Batch, began: float) -> Answer:
         """Commit, in what is left of the sender's deadline."""
         verified = self._monotonic()
         share, least, most = _MARGIN
@@ -218,7 +219,7 @@ class Receiver:
             return self._late(source)
         try:
             kept = self.store.write(
-                lambda connection: keep(connection, envelope, self._router), timeout=left
+                lambda connection: keep(connection, batch, self._router), timeout=left
             )
         except NonceReused:
             self._notes.reused(source.name)

@@ -13,7 +13,7 @@ from gunicorn_admission.webhooks.metrics import Metrics
 from gunicorn_admission.webhooks.store import Store, schema
 from tests import senders
 from tests.intake_calls import SECRET, counted, github_sent, post, rows
-from tests.senders import AT, to_json
+from tests.senders import AT, ecdsa_keys, to_json
 
 Make = Callable[..., Intake]
 
@@ -171,3 +171,21 @@ def test_not_committed_by_the_deadline_is_503_and_the_retry_is_taken(
     assert counted(metrics)["git", "late"] == 1
     assert post(app, "git", sent).status == 200
     assert [row.event_id for row in rows(store)] == ["d-0", "d-1"]
+
+
+@pytest.mark.parametrize("time", [0, 1, 1_790_000_000, 253_402_300_799, 253_402_300_800, 10**14])
+def test_any_time_and_text_a_sender_may_send_can_be_stored(
+    make: Make, store: Store, time: int
+) -> None:
+    key, private = ecdsa_keys()[0]
+    app = make(Source("mail", provider="sendgrid", secrets=[key]))
+    body = to_json(
+        [{"sg_event_id": "e", "timestamp": time, "event": "\x00\ud800" if time else "a"}]
+    )
+    sent = senders.sendgrid(body, private, AT)
+    odd = {"CONTENT_TYPE": "a\x00b\ud800", "HTTP_X_ODD": "\x00\ud800\xff"}
+    assert post(app, "mail", sent, **odd).json() == {"result": "stored"}
+    (row,) = rows(store)
+    assert row.source_time == (time * 10**6 if time < 253_402_300_800 else None)
+    assert row.content_type == "ab?"
+    assert ["X-Odd", "?\xff"] in row.headers
