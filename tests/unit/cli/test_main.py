@@ -42,6 +42,7 @@ def test_module() -> None:
         ("psycopg", "postgres", ["db", "upgrade", "--url", "postgresql://h/db"]),
         ("simpy", "sim", ["simulate", "yardstick-A"]),
         ("matplotlib", "sim", ["simulate", "yardstick-A", "--plot", "x.png"]),
+        ("simpy", "sim", ["tune", "--access-log", __file__]),
     ],
 )
 def test_one_sentence_for_a_missing_extra(package: str, extra: str, arguments: list[str]) -> None:
