@@ -5,13 +5,16 @@ PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 p
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint stress bench clean
+.PHONY: help demo webhooks-demo test lint stress bench clean
 
 help: ## show this menu
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: .venv/demo ## a blocked database, with and without admission (2 minutes)
 	$(BIN)/python examples/blocked_db/demo.py
+
+webhooks-demo: .venv/demo ## a flood, an exhausted ceiling, a killed worker: no event lost or done twice (1 minute)
+	$(BIN)/python examples/webhook_fanout/demo.py
 
 test: .venv/dev ## all tests
 	$(BIN)/python -m pytest
