@@ -27,8 +27,8 @@ app = Flask(__name__)
 webhooks = Webhooks(
     app,
     sources=[
-        # GitHub never retries, so its deliveries are the last to be refused.
-        Source("git", provider="github", secrets="env:GIT_SECRET", priority="high"),
+        # GitHub never retries, so its deliveries have high priority by themselves.
+        Source("git", provider="github", secrets="env:GIT_SECRET"),
         Source("billing", provider="stripe", secrets="env:BILLING_SECRET"),
         Source("orders", provider="shopify", secrets="env:ORDERS_SECRET"),
     ],

@@ -7,7 +7,7 @@ import secrets as randomness
 import sys
 import time
 from datetime import UTC, datetime
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
 import click
 from rich.markup import escape
@@ -49,7 +49,11 @@ def sources() -> None:
 @click.option("--provider", required=True, help="The sender, such as github or stripe.")
 @_SECRET
 @click.option("--public-url", default="", help="As it stands at the sender; some sign it.")
-@click.option("--priority", type=click.Choice(["high", "default", "low"]), default="default")
+@click.option(
+    "--priority",
+    type=click.Choice(["high", "default", "low"]),
+    help="In admission. Default: high where the sender never retries, else default.",
+)
 @click.option("--deadline", help="How long the sender waits, such as 5s. Default: its own.")
 @click.option("--max-body", type=click.IntRange(1), help="Bytes. Default: the sender's own.")
 def add(
@@ -58,7 +62,7 @@ def add(
     provider: str,
     secret: str | None,
     public_url: str,
-    priority: str,
+    priority: str | None,
     deadline: str | None,
     max_body: int | None,
 ) -> None:
@@ -68,12 +72,13 @@ def add(
       gunicorn-admission sources add git --provider github --secret env:GIT_SECRET
       gunicorn-admission sources add billing --provider stripe --priority high < secret
     """
+    chosen: dict[str, Any] = {} if priority is None else {"priority": priority}
     source = Source(
         name,
         provider=provider,
         secrets=(Key(key_id=_new_key_id(), value=_secret(secret)),),
         url=public_url,
-        priority=priority,
+        **chosen,
         deadline=deadline,
         max_body=max_body,
     )

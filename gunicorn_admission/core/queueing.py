@@ -113,7 +113,7 @@ class Queueing(Occupancy):
     def patience_ns(self, ticket: Ticket) -> int:
         """How long a ticket may expect to wait; the caller's own bound replaces the policy's."""
         if ticket.timeout_ns is None:
-            return self.congestion.patience_ns(ticket.priority)
+            return self._until_lost_ns(ticket) or self.congestion.patience_ns(ticket.priority)
         if ticket.priority is Priority.LOW:
             return min(ticket.timeout_ns, self.congestion.patience_ns(ticket.priority))
         return ticket.timeout_ns
@@ -121,10 +121,22 @@ class Queueing(Occupancy):
     def longest_wait_ns(self, ticket: Ticket) -> int:
         """How long a ticket really waits before it is given up."""
         if ticket.timeout_ns is None:
-            return self.congestion.longest_wait_ns(ticket.priority)
+            lost_ns = self._until_lost_ns(ticket)
+            return lost_ns or self.congestion.longest_wait_ns(ticket.priority)
         if ticket.priority is Priority.LOW:
             return min(ticket.timeout_ns, self.congestion.longest_wait_ns(ticket.priority))
         return ticket.timeout_ns
+
+    @staticmethod
+    def _until_lost_ns(ticket: Ticket) -> int | None:
+        """
+        How long an event may wait that is lost when it is refused: until its sender gives up.
+
+        That is one of high priority whose sender says how long it waits and never comes again.
+        """
+        if ticket.priority is not Priority.HIGH or ticket.partition.policy.retries:
+            return None
+        return ticket.deadline_ns and ticket.deadline_ns - ticket.arrived_ns
 
     def standing(self, now_ns: int) -> int:
         """Length of the queue, as far as it is one: with all waits under the target it is not."""

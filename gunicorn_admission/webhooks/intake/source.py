@@ -137,7 +137,8 @@ class Source:
         secrets: One or, during a rotation, several; the current one first. Each is
             ``env:NAME``, ``file:PATH``, the secret itself, or a :class:`Key`.
         url: Public URL as it stands at the sender; only needed by those that sign it.
-        priority: Of its requests, in admission: ``high``, ``default`` or ``low``.
+        priority: Of its requests, in admission: ``high``, ``default`` or ``low``. By default
+            ``high`` where the sender never retries, since a refused event is lost there.
         deadline: Seconds until the sender gives up; by default what the sender says.
         max_body: Largest body in bytes; by default what the sender says.
         enabled: ``False`` answers 503 for now, and keeps everything else.
@@ -157,11 +158,15 @@ class Source:
     provider: Provider = field(kw_only=True, converter=_provider)
     secrets: tuple[Key, ...] = field(kw_only=True, default=(), converter=_keys)
     url: str = field(kw_only=True, default="", validator=_check_url)
-    priority: Priority = field(kw_only=True, default=Priority.DEFAULT, converter=_priority)
+    priority: Priority = field(kw_only=True, converter=_priority)
     deadline: float | None = field(kw_only=True, default=None, converter=_deadline)
     max_body: int | None = field(kw_only=True, default=None, validator=_check_size)
     enabled: bool = field(kw_only=True, default=True)
     promote: Callable[[Verified], Priority | None] | None = field(kw_only=True, default=None)
+
+    @priority.default
+    def _by_retries(self) -> Priority:
+        return Priority.DEFAULT if self.provider.facts.retries_at_all else Priority.HIGH
 
     @property
     def patience(self) -> float:

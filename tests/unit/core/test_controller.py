@@ -247,6 +247,31 @@ def test_who_would_get_its_slot_too_late_is_refused_at_once() -> None:
     assert driver.reasons(driver.arrive(deadline=99)) == [Reason.DEADLINE]
 
 
+@pytest.mark.parametrize(
+    ("priority", "retries", "refused_after"),
+    [(HIGH, False, 10_000), (HIGH, True, 500), (DEFAULT, False, 500)],
+)
+def test_what_is_lost_when_it_is_refused_waits_until_its_sender_gives_up(
+    priority: Priority, retries: bool, refused_after: int
+) -> None:
+    policy = PartitionPolicy(name="git", retries=retries)
+    driver = Driver(1, max_wait_ns=500 * MS, partitions=[policy])
+    driver.fill(1)
+    ticket = driver.arrive(priority, partition="git", deadline=10_000)
+    driver.advance(refused_after - 100)
+    assert ticket.state is WAITING
+    driver.advance(200)
+    assert ticket.state is SHED
+
+
+def test_what_is_lost_when_it_is_refused_waits_though_the_queue_is_long() -> None:
+    driver = overloaded(partitions=[PartitionPolicy(name="git", retries=False)])
+    driver.controller.congestion.rtt_ns = S
+    assert driver.reasons(driver.arrive(HIGH)) == [Reason.PREDICTED_WAIT]
+    assert driver.arrive(HIGH, partition="git", deadline=10_000).state is WAITING
+    assert driver.reasons(driver.arrive(HIGH, partition="git", deadline=500)) == [Reason.DEADLINE]
+
+
 def test_a_waiter_goes_when_its_deadline_becomes_hopeless() -> None:
     driver = full(1)
     driver.partition().rtt_ns = 20 * MS

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gunicorn_admission.core.types import Priority
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.webhooks.intake import Key, Register, Source
 from gunicorn_admission.webhooks.intake.sources import Sources, StoreUnavailable
@@ -225,3 +226,12 @@ def test_signed_url_is_the_configured_one(url: str, query: str, signed: str) -> 
 
 def test_secrets_are_not_shown() -> None:
     assert "hidden-value" not in repr(git("hidden-value"))
+
+
+@pytest.mark.parametrize(
+    ("provider", "priority"), [("github", Priority.HIGH), ("stripe", Priority.DEFAULT)]
+)
+def test_what_never_comes_again_is_refused_last(provider: str, priority: Priority) -> None:
+    assert Source("a", provider=provider, secrets=["whsec_x"]).priority is priority
+    low = Source("a", provider=provider, secrets=["whsec_x"], priority="low")
+    assert low.priority is Priority.LOW
