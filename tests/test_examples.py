@@ -21,6 +21,7 @@ from tests.integration.server import Gunicorn
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 DEMO = EXAMPLES / "blocked_db"
+FANOUT = EXAMPLES / "webhook_fanout"
 CONF = EXAMPLES / "gunicorn_conf"
 STATSD = EXAMPLES / "statsd_dashboard"
 
@@ -63,6 +64,17 @@ def test_demo_shows_a_clear_difference(tmp_path: Path) -> None:
     assert "Health checks answered within 1 s" in done.stdout
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert not processes_in(DEMO)
+
+
+@pytest.mark.integration
+@pytest.mark.timeout(300)
+def test_webhooks_demo_loses_nothing_and_does_nothing_twice() -> None:
+    command = [sys.executable, str(FANOUT / "demo.py"), "--quick"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Nothing was lost and nothing was done twice." in done.stdout
+    assert "page: usage-analytics DEFERRED" in done.stdout
+    assert not processes_in(FANOUT)
 
 
 @pytest.mark.integration

@@ -130,11 +130,16 @@ class Queueing(Occupancy):
     @staticmethod
     def _until_lost_ns(ticket: Ticket) -> int | None:
         """
-        How long an event may wait that is lost when it is refused: until its sender gives up.
+        How long an event may wait whose refusal would cost more than itself: until its sender
+        gives up on it.
 
-        That is one of high priority whose sender says how long it waits and never comes again.
+        That is one of high priority whose sender never comes again, or would end the
+        subscription now.
         """
-        if ticket.priority is not Priority.HIGH or ticket.partition.policy.retries:
+        partition = ticket.partition
+        most = partition.policy.max_refusals
+        is_last = most is not None and partition.refused_in_a_row + 1 >= most
+        if ticket.priority is not Priority.HIGH or (partition.policy.retries and not is_last):
             return None
         return ticket.deadline_ns and ticket.deadline_ns - ticket.arrived_ns
 

@@ -264,6 +264,15 @@ def test_what_is_lost_when_it_is_refused_waits_until_its_sender_gives_up(
     assert ticket.state is SHED
 
 
+def test_the_last_refusal_that_a_subscription_bears_is_not_given_for_a_long_queue() -> None:
+    driver = overloaded(partitions=[PartitionPolicy(name="shop", max_refusals=4)])
+    driver.controller.congestion.rtt_ns = S
+    for _ in range(3):
+        assert driver.arrive(partition="shop", deadline=5_000).state is SHED
+    fourth = driver.arrive(partition="shop", deadline=5_000)
+    assert (fourth.priority, fourth.state) == (HIGH, WAITING)
+
+
 def test_what_is_lost_when_it_is_refused_waits_though_the_queue_is_long() -> None:
     driver = overloaded(partitions=[PartitionPolicy(name="git", retries=False)])
     driver.controller.congestion.rtt_ns = S
