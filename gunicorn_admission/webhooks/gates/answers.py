@@ -12,8 +12,7 @@ from gunicorn_admission.webhooks.gates import book
 from gunicorn_admission.webhooks.gates.decision import Decision, Kind, Reason, Standing
 from gunicorn_admission.webhooks.gates.gate import Gate
 from gunicorn_admission.webhooks.gates.policy import AtCeiling, Charge
-from gunicorn_admission.webhooks.gates.record import Key, State, change, held_of
-from gunicorn_admission.webhooks.store.schema.gates import ledger
+from gunicorn_admission.webhooks.gates.record import Key, State, count_duplicate, held_of
 
 __all__ = ["APPROVED", "Answer", "BEYOND", "cause", "decide", "recorded"]
 
@@ -64,7 +63,7 @@ def recorded(
     state = State(row.state)
     known: dict[str, Any] = {**key.as_dict(), "attempt": row.attempts}
     if state is State.COMPLETED:
-        change(connection, key, now, duplicates=ledger.c.duplicates + 1)
+        count_duplicate(connection, key, now)
         return Decision(kind=Kind.DEDUPLICATED, **known)
     if state is State.RESERVED:
         if row.lease == lease:

@@ -8,15 +8,29 @@ holds the gate, so what was read stays true until its transaction ends.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any
 
 from attrs import define, frozen
-from sqlalchemy import Connection, Row, and_, bindparam, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Executable,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from gunicorn_admission.webhooks.gates.decision import Standing
 from gunicorn_admission.webhooks.gates.gate import Bound
 from gunicorn_admission.webhooks.gates.spans import Window
-from gunicorn_admission.webhooks.store import statements
 from gunicorn_admission.webhooks.store.schema.gates import entries, windows
+from gunicorn_admission.webhooks.store.statements import insert_into
 
 __all__ = ["Account", "Cause", "Held", "read_accounts", "release", "reserve", "settle"]
 
@@ -113,6 +127,19 @@ class Account:
         )
 
 
+@lru_cache(maxsize=64)
+def _counting(bounds: int) -> Select[Any]:
+    """Return what reads the windows that count, of so many ceilings; made once."""
+    each = (
+        and_(
+            windows.c.ceiling == bindparam(f"c{number}"),
+            windows.c.starts_at >= bindparam(f"s{number}"),
+        )
+        for number in range(bounds)
+    )
+    return select(windows).where(or_(*each)).order_by(windows.c.starts_at)
+
+
 def read_accounts(
     connection: Connection, bounds: Sequence[Bound], amounts: Mapping[str, int], now: int
 ) -> list[Account]:
@@ -120,21 +147,11 @@ def read_accounts(
     if not bounds:
         return []
     opened = [(bound, bound.ceiling.span.window_at(now)) for bound in bounds]
-    rows = connection.execute(
-        select(windows)
-        .where(
-            or_(
-                *(
-                    and_(
-                        windows.c.ceiling == bound.id,
-                        windows.c.starts_at >= bound.ceiling.span.counts_from(window, now),
-                    )
-                    for bound, window in opened
-                )
-            )
-        )
-        .order_by(windows.c.starts_at)
-    ).all()
+    wanted: dict[str, int] = {}
+    for number, (bound, window) in enumerate(opened):
+        wanted[f"c{number}"] = bound.id
+        wanted[f"s{number}"] = bound.ceiling.span.counts_from(window, now)
+    rows = connection.execute(_counting(len(opened)), wanted).all()
     return [
         _account(bound, window, now, amounts.get(bound.ceiling.unit, 0), rows)
         for bound, window in opened
@@ -167,6 +184,19 @@ def _account(
     )
 
 
+@cache
+def _add_to_window(dialect: str) -> Executable:
+    statement = insert_into(dialect, windows)
+    new = statement.excluded
+    return statement.on_conflict_do_update(
+        index_elements=[windows.c.ceiling, windows.c.starts_at],
+        set_={
+            "reserved": windows.c.reserved + new.reserved,
+            "soft_crossed": func.coalesce(new.soft_crossed, windows.c.soft_crossed),
+        },
+    )
+
+
 def reserve(
     connection: Connection, accounts: Sequence[Account], why: Cause, *, beyond: bool = False
 ) -> Held:
@@ -177,17 +207,8 @@ def reserve(
     """
     if not accounts:
         return []
-    statement = statements.insert(connection, windows)
-    new = statement.excluded
-    statement = statement.on_conflict_do_update(
-        index_elements=[windows.c.ceiling, windows.c.starts_at],
-        set_={
-            "reserved": windows.c.reserved + new.reserved,
-            "soft_crossed": func.coalesce(new.soft_crossed, windows.c.soft_crossed),
-        },
-    )
     connection.execute(
-        statement,
+        _add_to_window(connection.dialect.name),
         [
             {
                 "ceiling": account.bound.id,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import enum
+from functools import cache
 from typing import Any
 
 from attrs import frozen
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Executable, Row, bindparam, select, update
 
 from gunicorn_admission.webhooks.gates.book import Held
-from gunicorn_admission.webhooks.store import statements
 from gunicorn_admission.webhooks.store.schema.gates import ledger
+from gunicorn_admission.webhooks.store.statements import insert_into
 
-__all__ = ["Key", "State", "change", "create", "extend", "find", "held_of"]
+__all__ = ["Key", "State", "change", "count_duplicate", "create", "extend", "find", "held_of"]
 
 
 class State(enum.Enum):
@@ -50,6 +51,7 @@ _MINE = (
 )
 _FIND = select(ledger).where(*_MINE).with_for_update()
 _CHANGE = update(ledger).where(*_MINE)
+_AGAIN = _CHANGE.values(duplicates=ledger.c.duplicates + 1, updated_at=bindparam("now"))
 
 
 def _bound(key: Key) -> dict[str, str]:
@@ -63,16 +65,24 @@ def find(connection: Connection, key: Key) -> Row[Any] | None:
 
 def create(connection: Connection, key: Key, now: int, **values: Any) -> bool:
     """Make the row; ``False`` if another transaction made it first."""
-    statement = statements.insert(connection, ledger).on_conflict_do_nothing()
     row = {**key.as_dict(), "created_at": now, "updated_at": now, **values}
     # Not rowcount: an engine may not count what it inserts.
-    made = connection.execute(statement.returning(ledger.c.state), row)
-    return made.one_or_none() is not None
+    return connection.execute(_make(connection.dialect.name), row).first() is not None
+
+
+@cache
+def _make(dialect: str) -> Executable:
+    return insert_into(dialect, ledger).on_conflict_do_nothing().returning(ledger.c.state)
 
 
 def change(connection: Connection, key: Key, now: int, **values: Any) -> None:
     """Change the row, which the caller has found."""
-    connection.execute(_CHANGE.values(updated_at=now, **values), _bound(key))
+    connection.execute(_CHANGE, {**_bound(key), "updated_at": now, **values})
+
+
+def count_duplicate(connection: Connection, key: Key, now: int) -> None:
+    """Count that a completed event came again."""
+    connection.execute(_AGAIN, {**_bound(key), "now": now})
 
 
 def extend(connection: Connection, key: Key, lease: str, lease_until: int) -> bool:
