@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 p
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo webhooks-demo test lint stress bench clean
+.PHONY: help demo webhooks-demo test lint stress soak bench clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ lint: .venv/dev ## style, types and import directions
 
 stress: .venv/dev ## only the tests with real threads under pressure
 	$(BIN)/python -m pytest -m stress
+
+soak: .venv/dev ## half an hour of mixed load, reloads, kills and aborts (MINUTES=30)
+	$(BIN)/python -m tests.soak $(MINUTES)
 
 bench: .venv/dev ## measure against what a user would pick instead
 	$(BIN)/python -m benchmarks
