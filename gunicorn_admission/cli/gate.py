@@ -48,7 +48,9 @@ def gate() -> None:
 @store_option
 @click.argument("consumer", required=False)
 @click.option("--events", "state", type=click.Choice(_STATES), help="List events in this state.")
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True)
+@click.option(
+    "--limit", type=click.IntRange(1), default=100, show_default=True, help="At most so many."
+)
 @_JSON
 def show_(store: Store, consumer: str | None, state: str | None, limit: int, as_json: bool) -> None:
     """Show ceilings with what is used of them, and counts; of one consumer or of all."""

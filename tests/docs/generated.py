@@ -199,6 +199,12 @@ _VERBS = (
     "deliveries replay",
     "dead-letters redrive",
     "worker",
+    "gate show",
+    "gate set",
+    "gate release",
+    "gate approve",
+    "gate audit",
+    "gate reconcile",
 )
 
 
