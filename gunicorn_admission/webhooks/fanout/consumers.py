@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from attrs import field, frozen
@@ -13,6 +13,7 @@ from gunicorn_admission.settings.durations import DurationLike, parse_duration
 from gunicorn_admission.settings.nearest import did_you_mean
 from gunicorn_admission.webhooks.fanout.event import Event
 from gunicorn_admission.webhooks.fanout.subscription import check_name
+from gunicorn_admission.webhooks.gates import Ceiling, GatePolicy
 from gunicorn_admission.webhooks.gates.units import check_amount, check_cost
 
 __all__ = ["Consumer", "Consumers", "Cost"]
@@ -80,6 +81,7 @@ class Consumer:
     concurrency: int = field(default=1, validator=_threads)
     timeout: float | None = field(default=None, converter=_timeout)
     no_retry: tuple[type[Exception], ...] = ()
+    gate: GatePolicy | None = None  # that its code declares
 
     def cost_of(self, event: Event) -> Mapping[str, int] | None:
         """
@@ -114,6 +116,9 @@ class Consumers:
         concurrency: int = 1,
         timeout: DurationLike | None = None,
         no_retry: tuple[type[Exception], ...] = (),
+        ceilings: Iterable[Ceiling] | None = None,
+        at_ceiling: str = "refuse",
+        charge: str = "event",
     ) -> Callable[[Handler], Handler]:
         """
         Register the decorated function, which is called as ``handler(event)``.
@@ -136,10 +141,22 @@ class Consumers:
             timeout: How long an attempt may hold its lease. After that the lease runs out, and
                 another worker may take the event. The thread itself cannot be stopped.
             no_retry: Exceptions after which no further attempt is made.
+            ceilings: What it may spend. Workers set them up when they start, if the code has
+                changed: what an operator sets in between stays. An empty list ends those that
+                were set; ``None`` leaves the gate to operators.
+            at_ceiling: ``"refuse"``, ``"defer"`` or ``"review"`` what no longer fits.
+            charge: ``"event"``, ``"attempt"`` or ``"actual"``; see
+                :class:`~gunicorn_admission.webhooks.gates.Charge`.
 
         Raises:
             ConfigError: A value cannot work, or the name is taken.
         """
+
+        gate = None
+        if ceilings is not None:
+            fixed = None if callable(cost) else cost
+            gate = GatePolicy(ceilings, cost=fixed, at_ceiling=at_ceiling, charge=charge)
+            cost = cost if callable(cost) else None  # the gate knows it
 
         def register(handler: Handler) -> Handler:
             self.add(
@@ -147,6 +164,7 @@ class Consumers:
                     name=name,
                     handler=handler,
                     cost=cost,
+                    gate=gate,
                     transactional=transactional,
                     on_uncertain=on_uncertain,
                     concurrency=concurrency,

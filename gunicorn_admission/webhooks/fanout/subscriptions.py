@@ -18,6 +18,7 @@ from gunicorn_admission.webhooks.fanout.revision import advance
 from gunicorn_admission.webhooks.fanout.start import find_start
 from gunicorn_admission.webhooks.fanout.states import Mode
 from gunicorn_admission.webhooks.fanout.subscription import Subscription, check_name, parse_mode
+from gunicorn_admission.webhooks.gates.configure import check_deferral
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import attempts, audit, deliveries, subscriptions
 
@@ -102,6 +103,7 @@ class Subscriptions:
                 raise ConfigError(
                     "name", name, "a name that is not taken", f"subscriptions update {name}"
                 )
+            check_deferral(connection, name, round(wanted.retention * 1e6))
             start, end = find_start(connection, start_at)
             made = attrs.evolve(
                 wanted,
@@ -135,7 +137,8 @@ class Subscriptions:
         Change some values. ``filter`` and ``order_by`` hold for events that come from now on.
 
         Raises:
-            ConfigError: A value cannot work, or there is no such subscription.
+            ConfigError: A value cannot work, there is no such subscription, or its gate defers
+                work for longer than the new retention.
         """
 
         def change(old: Subscription, now: int) -> Subscription:
@@ -205,6 +208,8 @@ class Subscriptions:
             advance(connection, now)
             old = find_subscription(connection, name)
             new: Subscription = change(old, now)
+            if new.retention != old.retention:
+                check_deferral(connection, name, round(new.retention * 1e6))
             if new != old:
                 connection.execute(
                     update(subscriptions).where(subscriptions.c.name == name).values(new.as_row())

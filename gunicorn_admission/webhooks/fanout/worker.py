@@ -6,6 +6,9 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
+
+from sqlalchemy import Connection
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings.nearest import did_you_mean
@@ -13,6 +16,7 @@ from gunicorn_admission.webhooks.fanout.consumers import Consumer, Consumers
 from gunicorn_admission.webhooks.fanout.loop import Loop
 from gunicorn_admission.webhooks.fanout.runner import Observe, Runner, ignore
 from gunicorn_admission.webhooks.fanout.subscriptions import Subscriptions
+from gunicorn_admission.webhooks.gates import GatePolicy, configure
 from gunicorn_admission.webhooks.store import Store
 
 __all__ = ["Worker"]
@@ -63,6 +67,7 @@ class Worker:
         self._runners = [Runner(store, consumer, observe=observe) for consumer in chosen]
         self._loops = [Loop(runner, threads=threads, poll=poll) for runner in self._runners]
         self._stop = threading.Event()
+        self._is_set_up = False
 
     def check(self) -> None:
         """
@@ -81,6 +86,21 @@ class Worker:
                     + (f"; {did_you_mean(name, known)}" if known else ""),
                 )  # fmt: skip
 
+    def set_up(self) -> None:
+        """
+        Set up the ceilings that the consumers' code declares, where the code has changed.
+
+        Raises:
+            ConfigError: Work is to be deferred for longer than the subscription keeps events.
+        """
+        if self._is_set_up:
+            return
+        for runner in self._runners:
+            consumer = runner.consumer
+            if consumer.gate is not None:
+                self._store.write(partial(_configure, consumer.name, consumer.gate, self._store))
+        self._is_set_up = True
+
     def step(self, limit: int = 100) -> int:
         """
         Let each consumer claim and run what is due, in the calling thread.
@@ -88,6 +108,7 @@ class Worker:
         Returns:
             How many deliveries were taken in hand.
         """
+        self.set_up()
         return sum(runner.step(limit) for runner in self._runners)
 
     def drain(self, limit: int = 100) -> int:
@@ -102,9 +123,10 @@ class Worker:
         Start all threads.
 
         Raises:
-            ConfigError: A consumer has no subscription.
+            ConfigError: A consumer has no subscription, or its gate cannot be set up.
         """
         self.check()
+        self.set_up()
         for loop in self._loops:
             loop.start()
             consumer = loop.runner.consumer
@@ -156,3 +178,7 @@ class Worker:
         ended = self.join(grace)
         _log.info("stopped" if ended else "stopped, but not all of it in time")
         return ended
+
+
+def _configure(name: str, gate: GatePolicy, store: Store, connection: Connection) -> None:
+    configure(connection, name, gate, now=store.now(), declared=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from gunicorn_admission.webhooks.gates.gate import Gate, load_gate
+from gunicorn_admission.webhooks.gates.gate import Gate, load_gate, lock_gate
 from gunicorn_admission.webhooks.gates.policy import GatePolicy, check_retention
 from gunicorn_admission.webhooks.gates.wake import wake_deferred
 from gunicorn_admission.webhooks.store import statements
 from gunicorn_admission.webhooks.store.schema import audit, ceilings, gates, subscriptions
 
-__all__ = ["configure", "policy_of"]
+__all__ = ["check_deferral", "configure", "policy_of"]
 
 
 def policy_of(gate: Gate) -> GatePolicy:
@@ -24,6 +24,19 @@ def policy_of(gate: Gate) -> GatePolicy:
         charge=gate.charge,
         at_ceiling=gate.at_ceiling,
     )
+
+
+def check_deferral(connection: Connection, consumer: str, retention_us: int) -> None:
+    """
+    Refuse a retention that is too short for what the consumer's gate defers.
+
+    Raises:
+        ConfigError: Work is deferred for longer than an event would be kept.
+    """
+    lock_gate(connection, consumer)
+    gate = load_gate(connection, consumer)
+    if gate is not None:
+        check_retention(policy_of(gate), retention_us)
 
 
 def configure(
