@@ -65,6 +65,12 @@ def test_simulator_is_compared_with_what_it_is_made_of() -> None:
     assert "the core alone" in said
 
 
+def test_node_prints_ratios() -> None:
+    said = run("benchmarks.node", "--rounds", "1", "--seconds", "0.002")
+    for what in ("a request, 8 workers", "take + give, another at it", "refusal, 8 workers"):
+        assert f"| {what}" in said
+
+
 @pytest.mark.integration
 def test_gunicorn_overhead_compares_both_servers(tmp_path: Path) -> None:
     out = tmp_path / "out.json"

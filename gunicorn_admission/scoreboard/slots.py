@@ -123,13 +123,13 @@ class _Bound:
     __slots__ = (
         "_cells",
         "_fence",
+        "_full",
         "_limit",
         "_page",
         "_place",
         "_row",
         "_start",
         "_wanted",
-        "_wants",
     )
 
     def __init__(self, page: Page, row: int, number: int, limit: int, fence: Fence) -> None:
@@ -142,55 +142,54 @@ class _Bound:
         self._start = first * ROWS
         self._place = self._start + row
         self._wanted = (first + 1) * ROWS + row
-        self._wants = False
+        self._full = False
 
     def total(self) -> int:
-        start = self._start
-        counts: list[int] = self._cells[start : start + self._cells[Head.USED]].tolist()
+        cells, start = self._cells, self._start
+        counts: list[int] = cells[start : start + cells[Head.USED]].tolist()
         return sum(counts)
 
     def add(self, n: int) -> None:
         self._cells[self._place] += n
 
     def take(self, now_ns: int) -> bool:
-        cells, place, limit = self._cells, self._place, self._limit
+        cells, place = self._cells, self._place
         for _ in range(_ATTEMPTS):
-            # Looked at first, so that those who are refused disturb nobody.
-            if not self.has_room(now_ns):
+            # After a refusal it is looked at first, so that those who are refused again and
+            # again do not stand in the way of others by raising their counts.
+            if self._full and not self.has_room(now_ns):
                 return False
             cells[place] += 1
             self._fence()
-            if self.total() <= limit:
-                if self._wants:
-                    self._wants = False
+            free = self._limit - self.total()
+            if free > cells[Head.USED] or (free >= 0 and not self._is_owed(free + 1, 1, now_ns)):
+                if self._full:
+                    self._full = False
                     cells[self._wanted] = 0
                 return True
             cells[place] -= 1
-        self._want(now_ns)
+            self._full = True
+        cells[self._wanted] = now_ns
         return False
 
     def has_room(self, now_ns: int) -> bool:
         free = self._limit - self.total()
-        if free > 0 and (free > self._cells[Head.USED] or not self._is_owed(free, now_ns)):
+        if free > 0 and not self._is_owed(free, 0, now_ns):
             return True
-        self._want(now_ns)
+        self._full = True
+        self._cells[self._wanted] = now_ns
         return False
 
-    def _want(self, now_ns: int) -> None:
-        self._wants = True
-        self._cells[self._wanted] = now_ns
-
-    def _is_owed(self, free: int, now_ns: int) -> bool:
+    def _is_owed(self, free: int, taken: int, now_ns: int) -> bool:
         """Whether the last free slots are for workers that have less than their part."""
-        own = self._cells[self._place]
-        if not own:
-            return False
         page = self._page
-        column = self._start // ROWS
-        pids = page.column(Column.PID)
-        part = max(1, self._limit // max(1, sum(map(bool, pids))))
+        if free > self._cells[Head.USED]:
+            return False
+        own = self._cells[self._place] - taken
+        part = max(1, self._limit // max(1, sum(map(bool, page.column(Column.PID)))))
         if own < part:
             return False
+        column = self._start // ROWS
         counts, wanted = page.column(column), page.column(column + 1)
         owed = sum(
             now_ns - since_ns < _WANTED_NS and count < part

@@ -22,7 +22,6 @@ import pytest
 
 from gunicorn_admission.scoreboard import Board
 from gunicorn_admission.scoreboard.page import Column
-from gunicorn_admission.scoreboard.slots import _Bound
 
 pytestmark = pytest.mark.stress
 
@@ -31,23 +30,10 @@ PROCESSES = 6
 ROUNDS = 1500
 
 
-def give_way_after_each_look() -> None:
-    """Let another process run between the look and the store, where a race would be lost."""
-    look = _Bound.has_room
-
-    def has_room(self: _Bound, now_ns: int) -> bool:
-        found = look(self, now_ns)
-        time.sleep(1e-6 if found else 0)
-        return found
-
-    _Bound.has_room = has_room  # type: ignore[method-assign]
-
-
 def race(row: Any, path: Path, rounds: int) -> int:
     """Take and give slots; the number of those taken, or -1 if one was too many."""
     slots = row.slots(LIMIT, {})
     row.occupy(os.getpid(), 1)
-    give_way_after_each_look()
     taken = 0
     with path.open("r+b") as file:
         for _ in range(rounds):
