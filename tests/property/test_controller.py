@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from typing import Any
 
 from hypothesis import settings
@@ -49,6 +50,43 @@ waits = st.none() | st.sampled_from([0.0, 5.0, 40.0, 400.0, 20_000.0])
 pick = st.integers(0, 10**6)
 
 
+class Node:
+    """A bound that others have a part in, in plain numbers."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.others = 0
+        self.own: Counter[str] = Counter()
+
+    def take(self, name: str, now_ns: int) -> bool:
+        found = self.has_room(name, now_ns)
+        self.own[name] += found
+        return found
+
+    def has_room(self, name: str, now_ns: int) -> bool:
+        # One class has a bound of its own.
+        return self.total() < self.limit and (name != "capped" or self.own[name] < 1)
+
+    def force(self, name: str) -> None:
+        self.own[name] += 1
+
+    def give(self, name: str) -> None:
+        self.own[name] -= 1
+
+    def move(self, old: str, new: str, now_ns: int, *, force: bool) -> bool:
+        if not force and new == "capped" and self.own[new]:
+            return False
+        self.own[old] -= 1
+        self.own[new] += 1
+        return True
+
+    def bound(self) -> int:
+        return self.limit
+
+    def total(self) -> int:
+        return self.own.total() + self.others
+
+
 class Machine(RuleBasedStateMachine):
     """Requests of every kind, and an operator who changes everything."""
 
@@ -61,9 +99,16 @@ class Machine(RuleBasedStateMachine):
         max_queue=st.sampled_from([0, 1, 3, 16]),
         low_wait_ms=st.sampled_from([0, 30]),
         class_cap=st.none() | st.integers(1, 9),
+        node=st.none() | st.integers(1, 12),
     )
     def start(
-        self, limit: int, algorithm: str, max_queue: int, low_wait_ms: int, class_cap: int | None
+        self,
+        limit: int,
+        algorithm: str,
+        max_queue: int,
+        low_wait_ms: int,
+        class_cap: int | None,
+        node: int | None,
     ) -> None:
         self.script = Script(limit) if algorithm == "script" else None
         self.driver = Driver(
@@ -76,8 +121,11 @@ class Machine(RuleBasedStateMachine):
             stall_after_ns=S,
         )
         self.states: dict[Ticket, State] = {}
+        self.forced = False  # the bounds did not hold at some time
         self.on: dict[tuple[EventKind, str | None], bool] = {}
         self.controller = self.driver.controller
+        self.node = None if node is None else Node(node)
+        self.controller.shared = self.node
 
     # -- requests --------------------------------------------------------------------
 
@@ -168,6 +216,23 @@ class Machine(RuleBasedStateMachine):
         group = self.driver.partition(partition)
         self.controller.reclassify(self._any(which), group, self.driver.now_ns)
 
+    @precondition(lambda self: self.driver.tickets)
+    @rule(which=pick, partition=classes)
+    def reclassify_if_there_is_room(self, which: int, partition: str) -> None:
+        group, ticket = self.driver.partition(partition), self._any(which)
+        before = ticket.partition
+        if self.controller.reclassify(ticket, group, self.driver.now_ns, force=False):
+            assert ticket.state is not State.GRANTED or ticket.partition is group
+        else:
+            assert ticket.partition is before
+            assert ticket.state is State.GRANTED
+
+    @precondition(lambda self: self.node is not None)
+    @rule(held=st.integers(0, 12))
+    def others_on_the_node(self, held: int) -> None:
+        assert self.node is not None
+        self.node.others = max(0, min(held, self.node.limit - self.node.own.total()))
+
     # -- time ------------------------------------------------------------------------
 
     @rule(milliseconds=st.sampled_from([0.001, 1.0, 10.0, 60.0, 130.0, 600.0, 2500.0, 9000.0]))
@@ -211,6 +276,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(mode=st.sampled_from([Mode.ENFORCE, Mode.ENFORCE, Mode.MONITOR, Mode.OFF]))
     def set_mode(self, mode: Mode) -> None:
+        self.forced |= mode is not Mode.ENFORCE
         self.controller.set_mode(mode, self.driver.now_ns)
 
     @rule(paused=st.sampled_from([True, False, False]))
@@ -243,6 +309,14 @@ class Machine(RuleBasedStateMachine):
         assert all(p.stuck <= p.running.keys() for p in c.shares)
         assert all(bool(p.frozen_at_ns) for p in c.shares if p.stalled)
         assert not c.paused or c.mode is not Mode.ENFORCE or c.allowed == 0
+
+    @invariant()
+    def the_node_knows_what_is_held_here(self) -> None:
+        if self.node is not None:
+            held = {p.name: p.inflight for p in self.controller.shares if p.inflight}
+            assert +self.node.own == held
+            if self.controller.mode is Mode.ENFORCE and not self.forced:
+                assert self.node.total() <= self.node.limit
 
     @invariant()
     def each_is_decided_once_and_told_once(self) -> None:
@@ -291,6 +365,8 @@ class Machine(RuleBasedStateMachine):
         if not hasattr(self, "driver"):
             return
         driver, c = self.driver, self.controller
+        if self.node is not None:
+            self.node.others = 0
         c.set_mode(Mode.ENFORCE, driver.now_ns)
         c.set_paused(False, driver.now_ns)
         c.set_limit(None, driver.now_ns)
@@ -302,6 +378,8 @@ class Machine(RuleBasedStateMachine):
                 break
         driver.advance(10_000, step=500)
         assert (c.inflight, c.waiting, c.streaming) == (0, 0, set())
+        assert self.node is None or self.node.total() == 0
+        c.shared = None  # only the limit decides from here on
         assert not c.congestion.overloaded
         assert not any(p.stuck for p in c.shares)
         for partition in [p for p in c.shares if p.stalled]:
