@@ -108,6 +108,13 @@ class Account:
                 return span.frees_at(starts_at, ends_at)
         return self.window.ends_at
 
+    def _next_room(self) -> int | None:
+        """Return when the oldest spend no longer counts; of a rolling one, if there is any."""
+        span = self.bound.ceiling.span
+        if self.slices:
+            return span.frees_at(*self.slices[0][:2])
+        return self.window.ends_at if span.length_us is None else None
+
     def standing(self, *, after: bool = False) -> Standing:
         """Return it for people; ``after`` the reservation."""
         ceiling = self.bound.ceiling
@@ -118,7 +125,7 @@ class Account:
             zone=ceiling.span.zone,
             window=ceiling.span.period_at(self.now),
             starts_at=self.window.starts_at,
-            resets_at=self.fits_at() if self.is_full else self.window.ends_at,
+            resets_at=self.fits_at() if self.is_full else self._next_room(),
             hard=ceiling.hard,
             soft=ceiling.soft,
             reserved=self.reserved + (self.cost if after else 0),
