@@ -358,3 +358,13 @@ def test_intake_takes_events_in_while_consumers_work(tmp_path: Path) -> None:
     assert figures["events"] > 0
     assert figures["others"] == 0
     assert 0 < figures["p50"] <= figures["p99"] <= figures["p999"] <= figures["worst"]
+
+
+@pytest.mark.integration
+def test_deliveries_are_made_on_each_engine(tmp_path: Path) -> None:
+    out = tmp_path / "out.json"
+    said = run("benchmarks.deliveries", "--rounds", "1", "--events", "8", "--json", str(out))
+    assert "Note:" not in said
+    for engine in ("sqlite", "postgresql"):
+        assert said.count(f"| {engine}, ") == 5
+    assert all(one["ours"][0] > 0 for one in json.loads(out.read_text()))
