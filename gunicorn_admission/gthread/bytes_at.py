@@ -45,6 +45,7 @@ _closes = re.compile(rb"^connection:[^\r\n]*\bclose\b", re.M)
 _V1_START, _LONGEST_V1 = b"PROXY ", 107
 _V2_SIGNATURE = b"\r\n\r\n\0\r\nQUIT\n"
 _V2_FIXED = 16
+_HANDSHAKE, _RECORD_HEAD = 22, 5
 
 
 class Whole(NamedTuple):
@@ -129,6 +130,16 @@ class Peek:
                 return 0
             size += int(value or 0)
         return size if length < size <= _LARGEST_PARKED else 0
+
+    def missing_of_hello(self) -> int:
+        """The same for a client that begins with TLS (RFC 8446 section 5.1: type, length)."""
+        length = self._length
+        if not length or self._buffer[0] != _HANDSHAKE:
+            return 0  # for the ssl module to refuse
+        if length < _RECORD_HEAD:
+            return _RECORD_HEAD
+        size = _RECORD_HEAD + int.from_bytes(self._buffer[3:_RECORD_HEAD], "big")
+        return size if length < size <= _LARGEST_HEAD + _RECORD_HEAD else 0
 
     def whole(self) -> Whole | None:
         """Return the request that was looked at last, if it is complete and ordinary."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from ssl import SSLSocket
 from typing import Any
 
 from gunicorn_admission.classify import Classifier, RequestClass
@@ -85,7 +86,7 @@ class AdmissionExecutor:
         self._limiter = limiter
         self._classifier = classifier
         self._clock = clock
-        tls = bool(worker.cfg.is_ssl)
+        self._tls = tls = bool(worker.cfg.is_ssl)
         self._half_closed = not tls
         self._read_timeout = read_timeout(settings.read_timeout, tls)
         self._peek = Peek()
@@ -97,7 +98,8 @@ class AdmissionExecutor:
         self._opening: Opening | None = None
         if tls or (can.proxied and not can.main_loop):
             silent = self._results.keep if worker.cfg.keepalive else None
-            self._opening = Opening(self._opened, silent, settings.read_timeout)
+            more = self._begun if tls and can.main_loop else None
+            self._opening = Opening(self._opened, silent, more, settings.read_timeout)
         self._unknown = limiter.partition("(unparsed)")
         self._complained = False
         self._refused_at_ns = 0
@@ -177,7 +179,7 @@ class AdmissionExecutor:
         if has_buffered(conn):
             buffered: bytes = conn.parser.unreader.buf.getvalue()
             return buffered
-        if not self._can.plain:
+        if not (self._can.plain or (self._tls and not isinstance(conn.sock, SSLSocket))):
             return None if is_silent(conn.sock) else _UNREADABLE
         try:
             return self._peek.look(conn.sock)
@@ -192,6 +194,8 @@ class AdmissionExecutor:
                 missing = 1
             elif not length:
                 return None  # not looked at
+            elif self._tls:
+                missing = self._peek.missing_of_hello()
             else:
                 start = proxy_header_size(data) if self._is_proxied(conn) else 0
                 missing = length + 1 if start is None else self._peek.missing(start)
@@ -247,11 +251,18 @@ class AdmissionExecutor:
                     "classifying a request failed; such requests count as default; reported once"
                 )
 
+    def _begun(self, job: Job) -> None:
+        """Only a part of a head has come; its job is made anew with the rest."""
+        if self._parking is not None:
+            self._worker.method_queue.defer(self._parking.park_begun, job.conn)
+
     def _opened(self, job: Job, head: bytes | None) -> None:
         """A job whose head had to be read first can be decided on."""
         if head == b"":
             self._results.close(job)
             return
+        if self._parking is not None:
+            self._parking.complete(job.conn)
         if head is not None:
             self._classify(job, head)
         request_class: RequestClass | None = job.request_class

@@ -4,7 +4,8 @@ Finding out what a request is before it is decided on, where a look is not enoug
 TLS hides the request line. Before gunicorn 24, where nothing can wait for the rest on the
 main loop, a PROXY header that arrives alone does so too. So threads of their own shake hands
 and read the head into the buffer of gunicorn's parser, which finds it there later. Clients
-that shake hands and then say nothing, as browsers do in advance, go back to the poller.
+that shake hands and then say nothing, as browsers do in advance, go back to the poller, and
+so do those who stop in the middle of a head.
 
 When these threads are all busy and slots are free, a request is run unread, and the gate
 looks at it then. Once requests have to wait that will not do: their class says who waits
@@ -17,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
-from ssl import SSLSocket
+from ssl import SSLSocket, SSLWantReadError
 from typing import Any
 
 from gunicorn_admission.gthread.bytes_at import skip_proxy_header
@@ -40,6 +41,8 @@ class Opening:
             ``b""`` when the client has left or took too long.
         silent: Called with a job on which nothing has come after the handshake; ``None``
             to wait for it all the same.
+        more: Called with a job of which only a part has come, which lies in the parser's
+            buffer; ``None`` to wait for the rest.
         seconds: How long a client may take for handshake and head.
 
     Thread safety: ``put`` is for the main loop; ``opened`` is called by the threads.
@@ -49,10 +52,12 @@ class Opening:
         self,
         opened: Callable[[Job, bytes | None], None],
         silent: Callable[[Job], None] | None,
+        more: Callable[[Job], None] | None,
         seconds: float,
     ) -> None:
         self._opened = opened
         self._silent = silent
+        self._more = more
         self._seconds = seconds
         self._queue: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = threading.Lock()
@@ -96,6 +101,10 @@ class Opening:
                 self._silent(job)
                 return
             head = None if unreader is None else self._read(unreader)
+        except SSLWantReadError:
+            if self._more is not None:
+                self._more(job)
+            return
         except Exception:
             head = b""  # a failed handshake, a timeout: nobody is there to be answered
         self._opened(job, head)
@@ -114,16 +123,20 @@ class Opening:
     def _read(self, unreader: Any) -> bytes:
         deadline = time.monotonic() + self._seconds
         head: bytes = unreader.buf.getvalue()
-        while b"\r\n\r\n" not in skip_proxy_header(head) and len(head) < _LARGEST:
-            data = unreader.chunk()
-            if time.monotonic() > deadline:
-                return b""
-            if not data:
-                break  # the client has ended; what it sent is for the parser to judge
-            head += data
-        unreader.buf.seek(0)
-        unreader.buf.truncate()
-        unreader.buf.write(head)
+        if self._more is not None:
+            unreader.sock.settimeout(0)
+        try:
+            while b"\r\n\r\n" not in skip_proxy_header(head) and len(head) < _LARGEST:
+                data = unreader.chunk()
+                if time.monotonic() > deadline:
+                    return b""
+                if not data:
+                    break  # the client has ended; what it sent is for the parser to judge
+                head += data
+        finally:
+            unreader.buf.seek(0)
+            unreader.buf.truncate()
+            unreader.buf.write(head)
         return head
 
 

@@ -58,6 +58,7 @@ class Parking:
         self._parked: dict[Any, float] = {}
         self._due = inf
         self._edges: Edges | None = None
+        self._may_tell = not worker.cfg.is_ssl
         loop.each_turn(self._expire)
 
     def __len__(self) -> int:
@@ -105,6 +106,18 @@ class Parking:
             worker.poller.register(conn.sock, EVENT_READ, partial(self._readable, conn))
         return True
 
+    def park_begun(self, conn: Any) -> None:
+        """Wait for more of a request that a thread has begun to read, behind TLS."""
+        if getattr(conn, "admission_deadline", None) is None:
+            conn.admission_deadline = time.monotonic() + self._seconds
+        if not self._worker.alive:
+            self._give_up(conn)
+            return
+        conn.sock.setblocking(False)
+        self._parked[conn] = deadline = conn.admission_deadline
+        self._due = min(self._due, deadline)
+        self._worker.poller.register(conn.sock, EVENT_READ, partial(self._readable, conn))
+
     def complete(self, conn: Any) -> None:
         """A request has arrived on a connection; the next one has its own deadline."""
         if getattr(conn, "admission_deadline", None) is not None:
@@ -139,7 +152,8 @@ class Parking:
 
     def _give_up(self, conn: Any) -> None:
         sock = conn.sock
-        if getattr(conn, "admission_needed", 0):
+        begun = bool(getattr(conn, "admission_needed", 0))
+        if begun and self._may_tell:
             try:
                 while sock.recv(65536, _DONTWAIT):
                     pass  # nothing unread may be left: closing on it is a reset

