@@ -104,6 +104,7 @@ class Subscriptions:
                     "name", name, "a name that is not taken", f"subscriptions update {name}"
                 )
             check_deferral(connection, name, round(wanted.retention * 1e6))
+            check_deferral(connection, name, wanted.as_row()["retention_us"])
             start, end = find_start(connection, start_at)
             made = attrs.evolve(
                 wanted,
@@ -210,6 +211,8 @@ class Subscriptions:
             new: Subscription = change(old, now)
             if new.retention != old.retention:
                 check_deferral(connection, name, round(new.retention * 1e6))
+            if new.retention != old.retention:
+                check_deferral(connection, name, new.as_row()["retention_us"])
             if new != old:
                 connection.execute(
                     update(subscriptions).where(subscriptions.c.name == name).values(new.as_row())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -15,9 +16,17 @@ from gunicorn_admission.webhooks.fanout.retry import RetryPolicy
 from gunicorn_admission.webhooks.fanout.routing import Routing
 from gunicorn_admission.webhooks.fanout.subscription import Subscription
 from gunicorn_admission.webhooks.fanout.subscriptions import Subscriptions
+from gunicorn_admission.webhooks.gates import Ceiling, GatePolicy, configure
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import audit, subscriptions
 from tests.fanning import delivered, event_row, insert_and_route, put
+
+
+@pytest.fixture
+def sqlite_store(sqlite_store_url: str) -> Iterator[Store]:
+    """Where the engine does not matter."""
+    with Store(sqlite_store_url) as opened:
+        yield opened
 
 
 def test_collects_what_its_filter_wants(any_store: Store) -> None:
@@ -87,10 +96,10 @@ def test_begins_earlier(any_store: Store, start_at: str, expected: list[str]) ->
         ("stripe/nope", "no such event"),
     ],
 )
-def test_start_that_does_not_exist(any_store: Store, start_at: str, says: str) -> None:
+def test_start_that_does_not_exist(sqlite_store: Store, start_at: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        Subscriptions(any_store).create("it", start_at=start_at)
-    assert Subscriptions(any_store).all() == []
+        Subscriptions(sqlite_store).create("it", start_at=start_at)
+    assert Subscriptions(sqlite_store).all() == []
 
 
 def test_backfill_goes_on_where_it_was_left(any_store: Store) -> None:
@@ -133,8 +142,8 @@ def test_backfill_heeds_the_filter_and_the_order(any_store: Store) -> None:
         ({"colour": "red"}, "colour"),
     ],
 )
-def test_fault_is_named(any_store: Store, values: dict[str, Any], field: str) -> None:
-    book = Subscriptions(any_store)
+def test_fault_is_named(sqlite_store: Store, values: dict[str, Any], field: str) -> None:
+    book = Subscriptions(sqlite_store)
     with pytest.raises(ConfigError) as caught:
         book.create("it", **values)
     assert caught.value.field == field
@@ -145,11 +154,11 @@ def test_fault_is_named(any_store: Store, values: dict[str, Any], field: str) ->
 
 
 @pytest.mark.parametrize("name", ["", "A", "a b", "-a", "a/b", "x" * 65])
-def test_name_that_cannot_be(any_store: Store, name: str) -> None:
+def test_name_that_cannot_be(sqlite_store: Store, name: str) -> None:
     with pytest.raises(ConfigError, match="name"):
-        Subscriptions(any_store).create(name)
+        Subscriptions(sqlite_store).create(name)
     with pytest.raises(ConfigError, match="name"):
-        Subscriptions(any_store).ensure(name)
+        Subscriptions(sqlite_store).ensure(name)
 
 
 def test_taken_and_missing_names(any_store: Store) -> None:
@@ -200,6 +209,18 @@ def test_modes_and_changes_are_noted(any_store: Store) -> None:
         "subscription.disabled",
     ]
     assert rows[3].detail["retry"]["max_attempts"] == 2
+
+
+def test_retention_that_cannot_hold_what_is_deferred(any_store: Store) -> None:
+    gate = GatePolicy([Ceiling(1, "requests", per="day")], at_ceiling="defer")
+    any_store.write(lambda connection: configure(connection, "it", gate, now=any_store.now()))
+    book = Subscriptions(any_store)
+    with pytest.raises(ConfigError, match="keep events at least that long"):
+        book.create("it", retention="12h")
+    book.create("it", retention="2d")
+    with pytest.raises(ConfigError, match="keep events at least that long"):
+        book.update("it", retention="12h")
+    assert book.get("it").retention == 2 * 24 * 3600
 
 
 def test_removal_takes_its_deliveries_along(any_store: Store) -> None:
