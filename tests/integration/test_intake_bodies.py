@@ -37,6 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gunicorn,
             bind="tcp",
         )
         with server:
+            server.get("/healthz", timeout=60)  # it imports much at its start
             yield server, store
 
 
