@@ -12,6 +12,7 @@ part                           gunicorn      used for
 ``accept(listener)``           24.0 to 27    several accepts a turn while refusing
 ``murder_keepalived``          24.0 to 27    deadlines on the main loop
 ``set_accept_enabled``         24.0 to 27    leaving connections to siblings
+``arbiter.num_workers``        20.1 to 27    the count after a hung worker was replaced
 ``conn.close(graceful=...)``   26.0 to 27    lingering without standing still
 =============================  ============  =====================================
 """

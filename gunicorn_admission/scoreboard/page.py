@@ -12,8 +12,9 @@ lose the interpreter to another thread for milliseconds, and must not hold up th
 from __future__ import annotations
 
 import mmap
+import sys
 import threading
-from typing import Final
+from typing import Any, Final
 
 __all__ = ["BOUNDS", "COLUMNS", "ROWS", "Column", "Fence", "Head", "Page"]
 
@@ -84,7 +85,10 @@ class Fence:
     __slots__ = ("_lock",)
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        # gevent's own locks are no barrier.
+        gevent: Any = sys.modules.get("gevent.monkey")
+        allocate = gevent.get_original("threading", "Lock") if gevent else threading.Lock
+        self._lock = allocate()
         self._lock.acquire()
 
     def __call__(self) -> None:

@@ -18,6 +18,8 @@ from gunicorn_admission.core.policy import Policy
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, State
 from gunicorn_admission.limiter import Limiter, Registry
+from gunicorn_admission.scoreboard import NodeSlots, Page
+from gunicorn_admission.settings import Settings
 from tests.callers import PATIENCE, Caller, room
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
@@ -181,3 +183,17 @@ def test_limiters_made_in_the_child_can_be_found_while_the_parent_makes_one() ->
     assert in_child(lambda: registry.get("quick", Limiter) is not None) is True
     done.set()
     caller.result()
+
+
+def test_a_child_has_no_part_in_a_bound_that_the_parent_shares() -> None:
+    page = Page(used=1)
+    limiter = Limiter(Settings(threads=8))
+    limiter.share(NodeSlots(page, 0, 1, {}))
+    with limiter.acquire():
+
+        def run() -> list[int]:
+            with limiter.acquire(timeout=0), limiter.acquire(timeout=0):
+                return [limiter.statistics().node_limit, NodeSlots(page, 0, 1, {}).total()]
+
+        assert in_child(run) == [0, 1]
+        assert limiter.try_acquire() is None
