@@ -92,7 +92,7 @@ def worker(
     choose_channels(channels)  # a mistake is told before anything runs
     patience, pause = parse_duration(grace, "grace"), parse_duration(poll, "poll")
 
-    def work(is_wanted: Callable[[], bool] = lambda: True) -> int:
+    def work(parent: int | None = None) -> int:
         try:
             chosen = Worker(
                 store, find_consumers(app), names=names, threads=threads, poll=pause,
@@ -105,14 +105,14 @@ def worker(
         with _Surroundings(store, channels):
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, _stopper(chosen))
-            return 0 if chosen.run(patience, is_wanted) else 1
+            if parent is not None:  # Ctrl-C reaches it too, and it tells us by SIGTERM
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return 0 if chosen.run(patience, lambda: parent in (None, os.getppid())) else 1
 
     if processes == 1:
         sys.exit(work())
     parent = os.getpid()
-    sys.exit(
-        supervise(processes, lambda: work(lambda: os.getppid() == parent), grace=patience + 5.0)
-    )
+    sys.exit(supervise(processes, lambda: work(parent), grace=patience + 5.0))
 
 
 def find_consumers(app: str) -> Consumers:

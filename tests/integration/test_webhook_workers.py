@@ -198,6 +198,20 @@ def test_stop_finishes_what_has_begun_and_hands_back_the_rest(
         assert set(connection.scalars(query)) == {0}
 
 
+def test_interrupt_at_the_terminal_reaches_all_and_stops_in_order(
+    store: Store, effects: Path, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    put(store, "a", "b", "c", "d", body={"wait_for": str(gate)})
+    with worker(store, "--consumer", "mail", "--processes", "2") as process:
+        until(lambda: len(in_file(effects, "begun")) == 4)
+        os.killpg(process.pid, signal.SIGINT)
+        until(lambda: list(states(store, "mail").values()).count("leased") == 4)
+        gate.touch()
+        assert process.wait(20) == 0
+    assert set(states(store, "mail").values()) == {"completed"}
+
+
 def test_stop_that_is_not_heeded_in_time_is_told(
     store: Store, effects: Path, tmp_path: Path
 ) -> None:

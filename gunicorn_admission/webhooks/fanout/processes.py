@@ -63,7 +63,7 @@ def supervise(count: int, child: Callable[[], int], *, grace: float) -> int:
                 if status == _USAGE:
                     code, caught = _USAGE, None
                     stopping, deadline = _stop(places, stopping, deadline, grace)
-                elif status:
+                elif status and not (stopping and status == -signal.SIGTERM):  # before it began
                     code = code or int(stopping)
                     if not stopping:
                         _log.error("a worker process died (%d); another takes its place", status)
