@@ -38,7 +38,7 @@ application = Intake(
             for sender in SENDERS
         ),
         Source("load", provider="github", secrets=[SECRET], priority="high"),
-        Source("small", provider="github", secrets=[SECRET], max_body=1000),
+        Source("small", provider="github", secrets=[SECRET], max_body=1000, priority="low"),
         Source("hurried", provider="github", secrets=[SECRET], deadline=1),
     ],
     clock=_clock,

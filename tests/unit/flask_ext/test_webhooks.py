@@ -202,8 +202,8 @@ def test_a_verified_partner_may_raise_the_priority(store: Store) -> None:
     def promote(verified: Any) -> Priority | None:
         return Priority.HIGH if verified.event_type == "push" else None
 
-    source = Source("git", provider="github", secrets=[SECRET], promote=promote)
-    Webhooks(app, store=store, sources=[source])
+    about = {"secrets": [SECRET], "promote": promote, "priority": "default"}
+    Webhooks(app, store=store, sources=[Source("git", provider="github", **about)])
     Admission(app, threads=8)
 
     @app.teardown_request
