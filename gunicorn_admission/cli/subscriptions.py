@@ -35,6 +35,12 @@ _SETTINGS = (
     click.option("--retention", help="How long its events are kept at least, such as 30d."),
     click.option("--lease", help="How long a dead worker's event waits for another, such as 60s."),
     click.option("--objective", help="Page when its oldest event is older, such as 5m."),
+    click.option(
+        "--severity",
+        type=click.Choice(["critical", "warning", "info", "none"]),
+        help="How urgent its pages are; none pages nobody. Of a new one: warning.",
+    ),
+    click.option("--runbook", metavar="URL", help="Where its pages send who reads them."),
     click.option("--order-by", metavar="PATH", help="Deliver in order of body.customer.id, ..."),
     click.option("--max-attempts", type=click.IntRange(1), help="Attempts until a dead letter."),
     click.option("--backoff", help="Longest first pause between attempts, such as 2s."),
@@ -202,7 +208,7 @@ def _values(options: dict[str, Any], old: Subscription | None = None) -> dict[st
     """Return what was given, as :class:`Subscription` names it."""
     values: dict[str, Any] = {
         name: options[name]
-        for name in ("retention", "lease", "objective", "order_by")
+        for name in ("retention", "lease", "objective", "severity", "runbook", "order_by")
         if options[name] is not None
     }
     if options["pattern"] is not None:
@@ -237,6 +243,8 @@ def _document(one: Subscription) -> dict[str, Any]:
         "retry": one.retry.as_dict(),
         "retention": one.retention,
         "lease": one.lease,
+        "severity": "none" if one.severity is None else one.severity.value,
+        "runbook": one.runbook,
         "order_by": one.order_by,
         "start_seq": one.start_seq,
         "is_backfilling": one.is_backfilling,

@@ -25,6 +25,7 @@ SETTINGS = {field.name for field in attrs.fields(Settings)}
 VARIABLES = {f"GUNICORN_ADMISSION_{setting.upper()}" for setting in SETTINGS} | {
     "GUNICORN_ADMISSION_CONF",
     "GUNICORN_ADMISSION_FILE",
+    "GUNICORN_ADMISSION_PAGES",
     "GUNICORN_ADMISSION_STORE_URL",
 }
 STATSD = {metric.statsd_name for metric in METRICS}

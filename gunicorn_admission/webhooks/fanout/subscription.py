@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from attrs import Attribute, field, frozen
 from sqlalchemy import Row
@@ -16,6 +17,7 @@ from gunicorn_admission.webhooks.fanout.filters import Filter
 from gunicorn_admission.webhooks.fanout.paths import Path
 from gunicorn_admission.webhooks.fanout.retry import RetryPolicy
 from gunicorn_admission.webhooks.fanout.states import Mode
+from gunicorn_admission.webhooks.pages import Severity
 from gunicorn_admission.webhooks.providers.payload import Json
 
 __all__ = ["Subscription", "check_name", "parse_mode"]
@@ -81,6 +83,30 @@ def _objective(value: DurationLike | None) -> float | None:
     return None if value is None else parse_duration(value, "objective")
 
 
+def _severity(value: Severity | str | None) -> Severity | None:
+    if value is None or isinstance(value, Severity):
+        return value
+    try:
+        return Severity.named(value)
+    except ValueError:
+        names = (*(known.value for known in Severity), "none")
+        raise ConfigError(
+            "severity", value, f"one of {', '.join(names)}", did_you_mean(str(value), names)
+        ) from None
+
+
+def _runbook(value: str | None) -> str | None:
+    if not value:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not value.isprintable():
+        raise ConfigError(
+            "runbook", value, "a URL that begins with http:// or https://",
+            "whoever is paged follows it",
+        )  # fmt: skip
+    return value
+
+
 @frozen(kw_only=True)
 class Subscription:
     """
@@ -95,6 +121,10 @@ class Subscription:
         lease: How long a worker owns an event without a sign of life. 60 seconds: it is
             extended while the worker lives, and is what a crash costs.
         objective: Recovery objective: the age of the oldest event that is worth a page.
+        severity: Of every page about it: ``critical`` where work that is refused, late or dead
+            threatens a promise to a customer, ``warning``, ``info``; ``None`` or ``"none"`` pages
+            nobody.
+        runbook: URL that its pages name.
         order_by: Path of a key; events of one key are delivered one after the other.
         start_seq: Number of the first event it may have.
         backfill_next, backfill_end: What of the older events is still to be looked at.
@@ -129,6 +159,8 @@ class Subscription:
         converter=_objective,
         validator=_between(1, 3660 * _DAY, "None pages on no age"),
     )
+    severity: Severity | None = field(default=Severity.WARNING, converter=_severity)
+    runbook: str | None = field(default=None, converter=_runbook)
     order_by: str | None = None
     start_seq: int = 0
     backfill_next: int | None = None
@@ -156,6 +188,8 @@ class Subscription:
             "retention_us": round(self.retention * 1e6),
             "lease_us": round(self.lease * 1e6),
             "objective_us": None if self.objective is None else round(self.objective * 1e6),
+            "severity": "none" if self.severity is None else self.severity.value,
+            "runbook": self.runbook,
             "order_by": self.order_by,
             "start_seq": self.start_seq,
             "backfill_next": self.backfill_next,

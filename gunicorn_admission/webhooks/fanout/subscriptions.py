@@ -24,7 +24,9 @@ from gunicorn_admission.webhooks.store.schema import attempts, audit, deliveries
 
 __all__ = ["Subscriptions", "find_subscription"]
 
-_CHANGEABLE = ("filter", "retry", "retention", "lease", "objective", "order_by")
+_CHANGEABLE = (
+    "filter", "retry", "retention", "lease", "objective", "severity", "runbook", "order_by",
+)  # fmt: skip
 
 
 def find_subscription(connection: Connection, name: str) -> Subscription:
@@ -87,7 +89,7 @@ class Subscriptions:
             start_at: ``now``; ``earliest``, ``seq:N`` or ``SOURCE/EVENT_ID`` for events that
                 came before, which workers, or ``backfill``, add afterwards in small steps.
             values: ``filter``, ``mode``, ``retry``, ``retention``, ``lease``, ``objective``,
-                ``order_by``, as :class:`Subscription` has them.
+                ``severity``, ``runbook``, ``order_by``, as :class:`Subscription` has them.
 
         Raises:
             ConfigError: A value cannot work, or the name is taken.

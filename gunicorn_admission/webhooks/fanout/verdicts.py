@@ -12,7 +12,7 @@ from gunicorn_admission.webhooks.fanout.consumers import Consumer
 from gunicorn_admission.webhooks.fanout.retry import RetryPolicy
 from gunicorn_admission.webhooks.fanout.states import FINISHED, NEVER, State
 from gunicorn_admission.webhooks.gates import Decision, Kind, Ledger
-from gunicorn_admission.webhooks.pages import pages_about, raise_page
+from gunicorn_admission.webhooks.pages import Severity, pages_about, raise_page
 from gunicorn_admission.webhooks.store.schema import attempts, deliveries
 
 __all__ = ["Verdicts", "in_words"]
@@ -149,7 +149,11 @@ class Verdicts:
         self.counts["dead"] += 1
 
     def _page(self, decision: Decision) -> None:
-        for page in pages_about(decision):
+        for page in pages_about(
+            decision,
+            severity=Severity.named(self.subscription.severity),
+            runbook=self.subscription.runbook,
+        ):
             raise_page(self.connection, page, self.now)
 
     def _end_attempt(self, row: Row[Any], outcome: str) -> None:

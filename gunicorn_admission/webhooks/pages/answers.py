@@ -27,7 +27,10 @@ _CALM: Final = 900_000_000
 
 
 def pages_about(
-    decision: Decision, *, severity: Severity = Severity.WARNING, runbook: str | None = None
+    decision: Decision,
+    *,
+    severity: Severity | None = Severity.WARNING,
+    runbook: str | None = None,
 ) -> Iterator[Page]:
     """
     Yield the pages that a new answer is worth, usually none.
@@ -36,10 +39,10 @@ def pages_about(
 
     Args:
         severity: What it means that this consumer does not get its work done; soft ceilings are
-            never more than a warning.
+            never more than a warning. ``None`` makes no page.
         runbook: Where to read on.
     """
-    if not decision.is_new:
+    if severity is None or not decision.is_new:
         return
     condition = _CONDITIONS.get(decision.kind)
     if condition is not None and decision.standing is not None:

@@ -49,6 +49,11 @@ class Severity(enum.Enum):
     WARNING = "warning"  # in working hours
     INFO = "info"
 
+    @classmethod
+    def named(cls, name: str) -> Severity | None:
+        """Return one by its name; ``None`` for ``"none"``: nobody is to be told."""
+        return None if name == "none" else cls(name)
+
 
 @frozen(kw_only=True)
 class CeilingReached:

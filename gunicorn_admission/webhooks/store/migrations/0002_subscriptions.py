@@ -52,6 +52,8 @@ def upgrade() -> None:
         sa.Column("retention_us", BIG, nullable=False),
         sa.Column("lease_us", BIG, nullable=False),
         sa.Column("objective_us", BIG),
+        sa.Column("severity", sa.String(8), server_default="warning", nullable=False),
+        sa.Column("runbook", sa.Text()),
         sa.Column("order_by", sa.Text()),
         sa.Column("created_at", BIG, nullable=False),
         sa.Column("mode_since", BIG, nullable=False),

@@ -43,6 +43,8 @@ subscriptions = Table(
     Column("retention_us", BIG, nullable=False),
     Column("lease_us", BIG, nullable=False),
     Column("objective_us", BIG),  # recovery objective: the greatest age that is no page
+    Column("severity", String(8), nullable=False, server_default="warning"),  # of its pages
+    Column("runbook", Text),  # where its pages send their reader
     Column("order_by", Text),  # JSON path of the key whose events are delivered in order
     Column("created_at", BIG, nullable=False),
     Column("mode_since", BIG, nullable=False),

@@ -49,9 +49,14 @@ def test_create_and_show(run: Run, store: Store, tmp_path: Path) -> None:
     file = tmp_path / "filter.json"
     file.write_text(json.dumps(pattern))
     run("subscriptions create one --mode shadow --objective 2m --filter", json.dumps(pattern))
+    run("subscriptions update one --severity critical --runbook https://wiki/one")
     run(f"subscriptions create two --max-attempts 3 --backoff 1s --filter @{file}")
     one, two = json.loads(run("subscriptions ls --json").output)
     assert (one["name"], one["mode"], one["objective"]) == ("one", "shadow", 120)
+    assert [(each["severity"], each["runbook"]) for each in (one, two)] == [
+        ("critical", "https://wiki/one"),
+        ("warning", None),
+    ]
     assert one["filter"] == two["filter"] == pattern
     assert two["retry"] == {"max_attempts": 3, "base": 1, "cap": 3600}
     assert "invoice." in run("subscriptions ls").output

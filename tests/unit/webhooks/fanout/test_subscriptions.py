@@ -138,6 +138,9 @@ def test_backfill_heeds_the_filter_and_the_order(any_store: Store) -> None:
         ({"retention": "1s"}, "retention"),
         ({"lease": "10ms"}, "lease"),
         ({"objective": "soon"}, "objective"),
+        ({"severity": "fatal"}, "severity"),
+        ({"runbook": "wiki/analytics"}, "runbook"),
+        ({"runbook": "https://wiki/a\nb"}, "runbook"),
         ({"order_by": "customer"}, "order_by"),
         ({"colour": "red"}, "colour"),
     ],
@@ -184,6 +187,8 @@ def test_values_survive_the_store(any_store: Store) -> None:
         retention="90h",  # type: ignore[arg-type]
         lease="1500ms",  # type: ignore[arg-type]
         objective="2m",  # type: ignore[arg-type]
+        severity="none",
+        runbook="https://wiki/it",
         order_by="body.n",
     )
     any_store.write(lambda connection: connection.execute(subscriptions.insert(), wanted.as_row()))

@@ -67,6 +67,11 @@ def test_an_answer_given_before_is_no_page() -> None:
     assert not list(pages_about(decision))
 
 
+def test_a_consumer_whose_refusals_threaten_nothing_makes_no_page() -> None:
+    decision = _decision(Kind.REFUSED, standing=_standing(), reason=Reason.CEILING_REACHED)
+    assert not list(pages_about(decision, severity=None))
+
+
 def test_the_first_over_a_soft_ceiling_is_a_warning_even_where_refusals_are_critical() -> None:
     standing = _standing(soft=400, settled=401)
     decision = _decision(Kind.ADMITTED, over_soft=(standing,), crossed_soft=(standing,))

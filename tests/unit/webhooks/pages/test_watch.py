@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from gunicorn_admission.webhooks.fanout.routing import RoutedEvent, Routing
 from gunicorn_admission.webhooks.fanout.subscriptions import Subscriptions
-from gunicorn_admission.webhooks.pages import Condition, Pager
+from gunicorn_admission.webhooks.pages import Condition, Pager, Severity
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import deliveries, events
 from gunicorn_admission.webhooks.store.statements import insert
@@ -88,6 +88,25 @@ def test_a_paused_consumer_is_expected_back_and_a_disabled_one_is_not(
     store_event(store, "evt_1")
     clock.now += 31
     assert Pager(store, [channel]).tick() == told
+
+
+def test_its_pages_have_the_severity_and_runbook_of_the_subscription(
+    store: Store, subscriptions: Subscriptions, clock: Clock, channel: Memory
+) -> None:
+    subscriptions.update("entitlements", severity="critical", runbook="https://wiki/entitlements")
+    store_event(store, "evt_1")
+    clock.now += 31
+    pager = Pager(store, [channel])
+    pager.tick()
+    assert channel.told[-1].page.severity is Severity.CRITICAL
+    assert channel.texts[-1].endswith("; see https://wiki/entitlements")
+    subscriptions.update("entitlements", severity="none")
+    clock.now += 10
+    pager.tick()
+    assert channel.texts[-1].startswith("RESOLVED "), "nobody is to be told any more"
+    _set(store, state="dead", finished_at=clock.micros, attempts=12)
+    clock.now += 10
+    assert pager.tick() == 0
 
 
 def test_failing_is_three_attempts_in_vain_and_names_no_text_of_the_error(
