@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, and_, false, or_, select, true, update
 
 from gunicorn_admission.webhooks.pages.book import resolve_passed
-from gunicorn_admission.webhooks.pages.channels.channel import Channel, ChannelError
+from gunicorn_admission.webhooks.pages.channels.channel import Channel, deliver
 from gunicorn_admission.webhooks.pages.lag import oldest_ages
 from gunicorn_admission.webhooks.pages.read import notice_of
 from gunicorn_admission.webhooks.pages.watch import watch
@@ -26,7 +27,8 @@ logger = logging.getLogger("gunicorn_admission.pages")
 _SECOND: Final = 1_000_000
 _LEASE: Final = 60 * _SECOND
 _LONGEST_PAUSE: Final = 300 * _SECOND
-_AT_ONCE: Final = 20
+_AT_ONCE: Final = 5  # of ten seconds each at most, which is less than the lease
+_FORGET: Final = 86_400 * _SECOND  # a channel that is new hears nothing of what was over then
 _WATCH: Final = 10 * _SECOND  # it counts open deliveries, which may be many
 
 
@@ -40,8 +42,8 @@ class Pager:
 
     Args:
         store: Where the book is.
-        channels: Whom to tell; a channel that fails does not hold up another's notices for
-            longer than its own timeout.
+        channels: Whom to tell. In ``run`` each has a thread of its own, so that one that hangs
+            holds up no other.
 
     Thread safety: ``tick`` may run in several threads and processes.
     """
@@ -52,36 +54,43 @@ class Pager:
         self._watch_at = 0
 
     def run(self, stop: threading.Event, *, interval: float = 2.0) -> None:
-        """Tick until told to stop, and once more then. An error of the store is logged."""
-        while True:
-            is_last = stop.wait(interval)
-            try:
-                self.tick()
-            except Exception as error:  # the store may be away; the book is not lost by it
-                logger.warning("pager: %s; tried again in %g s", type(error).__name__, interval)
-            if is_last:
-                return
+        """
+        Look and tell until told to stop, and once more then. An error of the store is logged.
+
+        Returns when every channel has answered; who cannot wait for that runs it in a daemon
+        thread.
+        """
+        tellers = [
+            threading.Thread(
+                target=_repeat, args=(partial(self._tell, channel), stop, interval), daemon=True,
+                name=f"pager {channel.name}",
+            )
+            for channel in self._channels
+        ]  # fmt: skip
+        for teller in tellers:
+            teller.start()
+        _repeat(self._look, stop, interval)
+        for teller in tellers:
+            teller.join()
 
     def tick(self) -> int:
-        """Tell what is due. Returns how many notices were delivered."""
+        """Look, and tell what is due in this thread. Returns how many notices were delivered."""
+        self._look()
+        return sum(self._tell(channel) for channel in self._channels)
+
+    def _look(self) -> None:
         now = self._store.now()
         if now >= self._watch_at:
             self._watch_at = now + _WATCH
             self._store.write(lambda connection: watch(connection, now))
         self._store.write(lambda connection: resolve_passed(connection, now))
-        return sum(self._tell(channel) for channel in self._channels)
 
     def _tell(self, channel: Channel) -> int:
         due = self._store.write(lambda connection: _claim(connection, channel, self._store.now()))
         delivered = 0
         for notice in due:
-            error: str | None = None
-            try:
-                channel.send(notice)
-                delivered += 1
-            except ChannelError as failure:
-                error = str(failure)
-                logger.warning("page %s not delivered: %s", notice.page.key, error)
+            error = deliver(channel, notice)
+            delivered += error is None
             self._settle(channel, notice, error)
         return delivered
 
@@ -113,6 +122,17 @@ class Pager:
         self._store.write(work)
 
 
+def _repeat(work: Callable[[], object], stop: threading.Event, interval: float) -> None:
+    while True:
+        is_last = stop.wait(interval)
+        try:
+            work()
+        except Exception as error:  # the store may be away; the book is not lost by it
+            logger.warning("pager: %s; tried again in %g s", type(error).__name__, interval)
+        if is_last:
+            return
+
+
 def _claim(connection: Connection, channel: Channel, now: int) -> list[Notice]:
     goes_on = pages.c.resolved_at.is_(None)
     refreshes = true() if channel.refreshes else false()
@@ -121,7 +141,7 @@ def _claim(connection: Connection, channel: Channel, now: int) -> list[Notice]:
         .outerjoin(notices, and_(notices.c.page == pages.c.key, notices.c.channel == channel.name))
         .where(
             or_(
-                notices.c.page.is_(None),
+                and_(notices.c.page.is_(None), or_(goes_on, pages.c.resolved_at > now - _FORGET)),
                 and_(
                     notices.c.not_before <= now,
                     or_(

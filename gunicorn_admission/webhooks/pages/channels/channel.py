@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 from urllib.parse import urlsplit
 
 from gunicorn_admission.webhooks.pages.wording import Notice
 
-__all__ = ["Channel", "ChannelError", "address"]
+__all__ = ["Channel", "ChannelError", "address", "deliver"]
+
+logger = logging.getLogger("gunicorn_admission.pages")
 
 
 class ChannelError(Exception):
@@ -37,6 +40,20 @@ class Channel(Protocol):
         Raises:
             ChannelError: It was not taken; it will be tried again.
         """
+
+
+def deliver(channel: Channel, notice: Notice) -> str | None:
+    """Tell a channel. Returns what went wrong, which is logged, or ``None``; raises nothing."""
+    try:
+        channel.send(notice)
+    except ChannelError as failure:
+        error = str(failure)
+    except Exception as bug:  # somebody else's channel must not silence the other ones
+        error = f"{channel.name}: {type(bug).__name__}"
+    else:
+        return None
+    logger.warning("page %s not delivered: %s", notice.page.key, error)
+    return error
 
 
 def address(url: str) -> str:

@@ -13,7 +13,9 @@ from gunicorn_admission.webhooks.pages import ChannelError, Condition, Severity
 from gunicorn_admission.webhooks.pages.wording import Notice
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.errors import StoreError
+from tests.fanning import WallClock
 from tests.intake_calls import github_sent, post, rows
+from tests.senders import AT
 
 Make = Callable[..., Intake]
 
@@ -56,8 +58,8 @@ class Failing:
 def test_a_store_that_fails_is_one_critical_page_until_an_event_enters(
     make: Make, store: Store
 ) -> None:
-    told, failing = Told(), Failing(store)
-    app = make(store=failing, pages=[told])
+    told, failing, clock = Told(), Failing(store), WallClock(AT)
+    app = make(store=failing, pages=[told], clock=clock)
     for number in range(3):
         assert post(app, "git", github_sent(b"{}", f"d-{number}")).status == 503
     notice = told.next()
@@ -66,6 +68,7 @@ def test_a_store_that_fails_is_one_critical_page_until_an_event_enters(
     assert notice.text.startswith("intake CANNOT STORE git: the store cannot be reached")
     failing.is_away = False
     assert post(app, "git", github_sent(b"{}", "d-9")).status == 200
+    clock.advance(60)  # it did not come again
     assert told.next().text.startswith("RESOLVED intake CANNOT STORE git")
     assert told.notices.empty()
 
@@ -109,7 +112,7 @@ def test_channels_come_from_the_environment(
     app = make(store=Failing(store))
     post(app, "git", github_sent(b"{}", "d-1"))
     alarm = app.receiver._notes._alarm
-    assert [channel.name for channel in alarm._channels] == ["log", "command true"]
+    assert [channel.name for channel in alarm.channels] == ["log", "command true"]
 
 
 def test_a_channel_that_fails_does_not_change_the_answer(make: Make, store: Store) -> None:

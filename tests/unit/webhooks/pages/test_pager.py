@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from gunicorn_admission.webhooks.pages import (
     CeilingReached,
     Condition,
@@ -105,6 +107,49 @@ def test_a_channel_that_fails_keeps_its_notices_and_holds_up_no_other(
     clock.now += 6
     assert pager.tick() == 1
     assert len(broken.told) == len(channel.told) == 1
+
+
+def test_a_channel_with_a_bug_silences_no_other(store: Store, channel: Memory) -> None:
+    class Bug(Memory):
+        def send(self, notice: object) -> None:
+            raise KeyError("a bug")
+
+    _raise(store, _page())
+    assert Pager(store, [Bug(name="bug"), channel]).tick() == 1
+
+
+def test_a_channel_that_hangs_holds_up_no_other(store: Store) -> None:
+    let_go, told, stop = threading.Event(), threading.Event(), threading.Event()
+
+    class Hanging(Memory):
+        def send(self, notice: object) -> None:
+            assert let_go.wait(10)
+
+    class Quick(Memory):
+        def send(self, notice: object) -> None:
+            told.set()
+
+    _raise(store, _page())
+    pager = Pager(store, [Hanging(name="hanging"), Quick(name="quick")])
+    running = threading.Thread(target=pager.run, args=(stop,), kwargs={"interval": 0.01})
+    running.start()
+    try:
+        assert told.wait(10)
+    finally:
+        stop.set()
+        let_go.set()
+        running.join()
+
+
+def test_a_new_channel_hears_nothing_of_what_was_over_long_ago(
+    store: Store, channel: Memory, clock: Clock
+) -> None:
+    _raise(store, _page())
+    assert store.write(lambda connection: resolve_page(connection, _page().key, store.now()))
+    clock.now += 86_400
+    _raise(store, _page("evt_2", key="analytics/day/deferred"))
+    assert Pager(store, [channel]).tick() == 1
+    assert channel.told[0].page.event_id == "evt_2"
 
 
 def test_pauses_grow_while_a_channel_fails(store: Store, clock: Clock) -> None:
