@@ -24,7 +24,7 @@ from gunicorn_admission.limiter.serving import limiter_for
 from gunicorn_admission.observe import Reporter
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.settings.rules import RouteRule
-from gunicorn_admission.wsgi import Gate
+from gunicorn_admission.wsgi import Gate, say_that_it_is_alone
 
 __all__ = ["AppGate", "WSGIApp", "note_complete", "open_gate"]
 
@@ -140,6 +140,7 @@ def open_gate(
         if app.debug or app.testing:
             raise error
         _log.error("admission: %s; the rule is left out", error)
+    say_that_it_is_alone(settings)
     limiter = limiter_for(resolved, classifier.policies.values())
     _log.info(
         "admission: gate in %r, limit %s of %d threads%s, queue %d, %s",

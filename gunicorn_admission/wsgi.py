@@ -30,7 +30,7 @@ from gunicorn_admission.observe import start_reporting
 from gunicorn_admission.settings import Settings, load
 from gunicorn_admission.status import Probes, Readiness
 
-__all__ = ["AdmissionMiddleware", "Gate"]
+__all__ = ["AdmissionMiddleware", "Gate", "say_that_it_is_alone"]
 
 _log = logging.getLogger("gunicorn_admission")
 _GRANTED, _WAITING = State.GRANTED, State.WAITING
@@ -202,6 +202,17 @@ class Gate:
         return left == 0 and not chunked
 
 
+def say_that_it_is_alone(settings: Settings) -> None:
+    """Warn of settings that need a master which shares a page with its workers."""
+    if settings.node_limit is None and not settings.node_classes and settings.recycle_after is None:
+        return
+    _log.warning(
+        "admission: node_limit and node_cap hold for this process alone, and recycle_after does "
+        "nothing: no master shares a page with it. Under gunicorn call install(globals()) in its "
+        "configuration"
+    )
+
+
 class AdmissionMiddleware(Gate):
     """
     Admission for a WSGI application on any threaded server.
@@ -223,6 +234,7 @@ class AdmissionMiddleware(Gate):
         resolved = loaded.derive(loaded.threads or DEFAULT_THREADS, waiting_holds_thread=True)
         if resolved.off_reason is not None:
             _log.warning("admission: off: %s", resolved.off_reason)
+        say_that_it_is_alone(loaded)
         limiter = limiter_for(resolved)
         super().__init__(app, limiter, Classifier(loaded), loaded)
         subscribe(self.classifier, limiter)

@@ -13,7 +13,7 @@ from gunicorn_admission.limiter import Limiter
 from gunicorn_admission.scoreboard import Page, Row
 from gunicorn_admission.settings import Settings
 from gunicorn_admission.status import Aside, Probes, Readiness
-from gunicorn_admission.wsgi import Gate
+from gunicorn_admission.wsgi import Gate, say_that_it_is_alone
 from tests.observing import idle
 
 PATH = "/-/admission"
@@ -165,3 +165,23 @@ def test_figures_follow_the_mode() -> None:
     figures = Readiness(limiter.statistics).figures()
     assert figures["worker"]["mode"] == "monitor"
     assert "node" not in figures and "workers" not in figures
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"node_limit": 4}, True),
+        ({"node_cap": {"/a": 1}}, True),
+        ({"routes": {"/a": {"node_cap": 1}}}, True),
+        ({"recycle_after": "2m"}, True),
+        ({}, False),
+    ],
+)
+def test_who_has_no_siblings_says_what_that_means(
+    settings: dict[str, Any], said: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    say_that_it_is_alone(Settings(**settings))
+    assert ("hold for this process alone" in caplog.text) is said
+    app = gate(**settings)
+    bound = {"node_limit": 4}.items() <= settings.items()
+    assert app.limiter.policy.max_limit == (4 if bound else 8)
