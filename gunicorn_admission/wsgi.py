@@ -97,13 +97,17 @@ class Gate:
             self.limiter.partition(request_class.partition),
             request_class.priority,
             arrived_ns,
-            None,
+            self.patience_ns(),
             None if deadline_ns is None else arrived_ns + deadline_ns,
         )
         self.limiter.offer(ticket, now_ns)
         if ticket.state is _WAITING:
             self.limiter.wait(ticket)
         return ticket
+
+    def patience_ns(self) -> int | None:
+        """How long a request may wait in this thread; ``None`` for as long as usual."""
+        return None
 
     def waited_in_front_ns(self, environ: Mapping[str, Any]) -> int:
         """How long a request was under way before it came here; 0 unless trusted proxies say."""

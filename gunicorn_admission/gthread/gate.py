@@ -99,6 +99,7 @@ class ThreadGate(WorkerGate):
         http2 = getattr(job.conn, "is_http2", False)
         if http2:
             local.http2 = job.conn.parser
+            _hurry(job.conn.parser, _MOMENT if local.lane else _WHILE)
         if job.request_class is None:
             job.request_class = request_class = self.classify(environ)
             if request_class.exempt:
@@ -117,13 +118,15 @@ class ThreadGate(WorkerGate):
                 self.limiter.finish(job, Outcome.IGNORE)
                 return self._offer_again(job, request_class, environ, start_response)
         if job.state is _SHED:
-            if http2:
-                _hurry(job.conn.parser, _MOMENT)
             return self.refuse(job, environ, start_response)
         environ["gunicorn_admission.client_gone"] = partial(
             is_gone, job.conn.sock, self._half_closed
         )
         return self.run(job, self.finish if http2 else _note, environ, start_response)
+
+    def patience_ns(self) -> int | None:
+        """Nobody waits in a thread that refuses; a connection there may send more requests."""
+        return 0 if self._local.lane else None
 
     def finish(self, ticket: Ticket, outcome: Outcome) -> None:
         """End a request of an HTTP/2 connection, which keeps the thread and may keep it idle."""
