@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.15 python3.14 python3.13 python3.12 p
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo webhooks-demo test lint stress soak bench clean
+.PHONY: help demo webhooks-demo test lint stress soak bench plots clean
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +32,9 @@ soak: .venv/dev ## half an hour of mixed load, reloads, kills and aborts (MINUTE
 
 bench: .venv/dev ## measure against what a user would pick instead
 	$(BIN)/python -m benchmarks
+
+plots: .venv/dev ## pictures and table of the limits side by side, from the simulator
+	$(BIN)/python -m benchmarks.plots
 
 clean: ## remove what these targets made
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import plots
 from benchmarks import run as short
 from benchmarks.comparison import Comparison, interleaved, spread
 from benchmarks.overload import goals, table
@@ -25,6 +26,7 @@ from benchmarks.overload.plan import Kind, Phase, Plan, arrivals
 from benchmarks.overload.records import Generated, Outcome, Record, read
 from benchmarks.overload.scenarios import Scenario
 from benchmarks.overload.summary import Handled, Run, Sample
+from gunicorn_admission.sim.library import every
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -368,3 +370,26 @@ def test_deliveries_are_made_on_each_engine(tmp_path: Path) -> None:
     for engine in ("sqlite", "postgresql"):
         assert said.count(f"| {engine}, ") == 5
     assert all(one["ours"][0] > 0 for one in json.loads(out.read_text()))
+
+
+def test_page_of_the_limits_names_scenarios_that_exist() -> None:
+    lines = plots.rows(plots.PAGE.read_text("utf-8"))
+    names = [one.name for one in every()]
+    assert list(lines) == [name for name in names if name in lines], "run: make plots"
+    assert set(plots.PICTURES) <= set(lines)
+    for name in plots.PICTURES:
+        assert (plots.IMAGES / f"simulated-{name}.png").is_file()
+
+
+def test_pictures_and_rows_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- simulated -->\n<!-- end -->\nafter\n")
+    monkeypatch.setattr(plots, "PAGE", page)
+    monkeypatch.setattr(plots, "IMAGES", tmp_path)
+    monkeypatch.setattr(plots, "PICTURES", ("overload-AB",))
+    for name in ("overload-AB", "overload-A"):
+        monkeypatch.setattr(sys, "argv", ["", "--seeds", "1", "--only", name])
+        plots.main()
+    assert list(plots.rows(page.read_text())) == ["overload-A", "overload-AB"]
+    assert page.read_text().startswith("before\n") and page.read_text().endswith("after\n")
+    assert (tmp_path / "simulated-overload-AB.png").read_bytes().startswith(b"\x89PNG")
