@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, func, select
+from sqlalchemy import Connection, Row, and_, exists, func, select
 
 from gunicorn_admission.settings.durations import format_duration
 from gunicorn_admission.webhooks.pages.book import raise_page, resolve_page
@@ -72,10 +72,22 @@ _LAGS, _FAILS, _DEAD = Condition.LAGGING, Condition.FAILING, Condition.DEAD
 
 
 def _moved_ceilings(connection: Connection) -> Iterator[str]:
-    """Yield the open pages that name a ceiling which is not the one any more: raised, or ended."""
+    """
+    Yield the open pages that name a ceiling which is not the one any more, raised or ended, and
+    whose work does not wait for it all the same.
+    """
+    still_waits = exists().where(
+        deliveries.c.subscription == pages.c.consumer,
+        deliveries.c.state == pages.c.condition,  # deferred, review
+        _IS_OPEN,
+    )
     rows = connection.execute(
         select(pages.c.key, pages.c.consumer, pages.c.detail)
-        .where(pages.c.condition.in_(_AT_CEILING), pages.c.resolved_at.is_(None))
+        .where(
+            pages.c.condition.in_(_AT_CEILING),
+            pages.c.resolved_at.is_(None),
+            ~still_waits.correlate(pages),
+        )
         .order_by(pages.c.key)
     ).all()
     if not rows:

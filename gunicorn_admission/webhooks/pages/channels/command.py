@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import signal
 import subprocess
 
 from gunicorn_admission.webhooks.pages.channels.channel import ChannelError
@@ -42,12 +43,17 @@ class CommandChannel:
         self.name = f"command {os.path.basename(self._words[0])}"
 
     def send(self, notice: Notice) -> None:
-        """Start it and wait, ten seconds at most. Raises ChannelError unless it exits with 0."""
+        """
+        Start it and wait; after ten seconds it is killed with all that it has started.
+
+        Raises:
+            ChannelError: It did not exit with 0. What it says about that is on our own stderr.
+        """
         page = document(notice)
         try:
-            done = subprocess.run(
+            process = subprocess.Popen(
                 self._words,
-                input=json.dumps(page).encode(),
+                stdin=subprocess.PIPE,
                 env={
                     **os.environ,
                     "PAGE_TEXT": page["text"],
@@ -55,11 +61,15 @@ class CommandChannel:
                     "PAGE_SEVERITY": page["severity"],
                 },
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                timeout=_TIMEOUT,
-                check=False,
+                start_new_session=True,  # a stop of ours is none of it
             )
-        except (OSError, subprocess.TimeoutExpired) as error:
+        except OSError as error:
             raise ChannelError(f"{self.name}: {type(error).__name__}") from None
-        if done.returncode:
-            raise ChannelError(f"{self.name}: exited with {done.returncode}")
+        try:
+            process.communicate(json.dumps(page).encode(), _TIMEOUT)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise ChannelError(f"{self.name}: not done after {_TIMEOUT:g} s") from None
+        if process.returncode:
+            raise ChannelError(f"{self.name}: exited with {process.returncode}")

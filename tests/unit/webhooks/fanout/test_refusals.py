@@ -73,6 +73,19 @@ def test_a_page_is_over_when_its_ceiling_is_raised(store: Store, clock: WallCloc
     assert (notice.count, notice.resolved_at) == (1, None)
 
 
+def test_a_page_goes_on_while_work_waits_for_the_raised_ceiling_too(
+    store: Store, clock: WallClock
+) -> None:
+    Subscriptions(store).create(NAME)
+    put(store, "evt_1", "evt_2", "evt_3", "evt_4")
+    pager = Pager(store, [])
+    for hard, is_open in ((2, True), (3, True), (4, False)):
+        _worker(store, [], "defer", hard=hard).drain()
+        clock.advance(10)
+        pager.tick()
+        assert [notice.resolved_at is None for notice in _pages(store)] == [is_open]
+
+
 def test_whose_refusals_threaten_nothing_pages_nobody(store: Store) -> None:
     Subscriptions(store).create(NAME, severity="none")
     put(store, "evt_1", "evt_2", "evt_3")

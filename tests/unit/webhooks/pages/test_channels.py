@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -138,6 +139,22 @@ def test_a_command_gets_the_page_and_no_shell_reads_it(tmp_path: Path) -> None:
     text, document = out.read_text().split("\n", 1)
     assert text == NOTICE.text
     assert json.loads(document)["consumer"] == "analytics"
+
+
+def test_a_command_that_hangs_is_killed_with_what_it_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gunicorn_admission.webhooks.pages.channels.command._TIMEOUT", 0.5)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    script = f"exec 9> {pipe}; sleep 60 & wait"
+    (channel,) = choose_channels([f"command:sh -c '{script}'"])
+    with pytest.raises(ChannelError, match="not done after"):
+        channel.send(NOTICE)
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b"", "the last that held the pipe is gone"
+    os.close(reader)
 
 
 @pytest.mark.parametrize("command", ["false", "/no/such/program"])
