@@ -136,6 +136,24 @@ CATALOGUE: tuple[WebhookMetric, ...] = (
         unit="seconds",
         help="Age of the oldest delivery that is not finished; 0 where there is none.",
     ),
+    WebhookMetric(
+        key="spend_reserved",
+        kind=Kind.GAUGE,
+        labels=("consumer", "unit", "window"),
+        help="Units held for attempts under way or to come, in the present window of a ceiling.",
+    ),
+    WebhookMetric(
+        key="spend_settled",
+        kind=Kind.GAUGE,
+        labels=("consumer", "unit", "window"),
+        help="Units spent in the present window of a ceiling.",
+    ),
+    WebhookMetric(
+        key="spend_ceiling",
+        kind=Kind.GAUGE,
+        labels=("consumer", "unit", "window"),
+        help="Units that the ceiling allows in a window; not there where it only warns.",
+    ),
 )
 
 #: The same by key.

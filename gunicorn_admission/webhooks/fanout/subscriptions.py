@@ -10,17 +10,25 @@ from __future__ import annotations
 from typing import Any
 
 import attrs
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, and_, delete, select, update
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.settings.nearest import did_you_mean
 from gunicorn_admission.webhooks.fanout.revision import advance
 from gunicorn_admission.webhooks.fanout.start import find_start
-from gunicorn_admission.webhooks.fanout.states import Mode
+from gunicorn_admission.webhooks.fanout.states import Mode, State
 from gunicorn_admission.webhooks.fanout.subscription import Subscription, check_name, parse_mode
+from gunicorn_admission.webhooks.gates import Ledger
 from gunicorn_admission.webhooks.gates.configure import check_deferral
 from gunicorn_admission.webhooks.store import Store
-from gunicorn_admission.webhooks.store.schema import attempts, audit, deliveries, subscriptions
+from gunicorn_admission.webhooks.store.schema import (
+    attempts,
+    audit,
+    deliveries,
+    events,
+    ledger,
+    subscriptions,
+)
 
 __all__ = ["Subscriptions", "find_subscription"]
 
@@ -180,7 +188,8 @@ class Subscriptions:
     def remove(self, name: str) -> int:
         """
         Remove a subscription and its deliveries. Events stay, and so does the ledger: a
-        subscription of the same name will not repeat what is completed.
+        subscription of the same name will not repeat what is completed. What its unfinished
+        events had reserved is released.
 
         Returns:
             How many deliveries were not finished.
@@ -192,6 +201,7 @@ class Subscriptions:
         def work(connection: Connection) -> int:
             advance(connection, self._store.now())
             find_subscription(connection, name)
+            _release(connection, name, self._store.now())
             open_ones = connection.execute(
                 delete(deliveries).where(
                     deliveries.c.subscription == name, deliveries.c.finished_at.is_(None)
@@ -241,6 +251,36 @@ class Subscriptions:
                 "detail": plain,
             },
         )
+
+
+def _release(connection: Connection, name: str, now: int) -> None:
+    """Bury what holds a reservation and will not be delivered any more."""
+    holding = connection.execute(
+        select(events.c.source, events.c.event_id, deliveries.c.state, deliveries.c.lease)
+        .join(events, events.c.seq == deliveries.c.seq)
+        .join(
+            ledger,
+            and_(
+                ledger.c.consumer == deliveries.c.subscription,
+                ledger.c.source == events.c.source,
+                ledger.c.event_id == events.c.event_id,
+            ),
+        )
+        .where(
+            deliveries.c.subscription == name,
+            deliveries.c.finished_at.is_(None),
+            ledger.c.held.is_not(None),
+        )
+        .order_by(deliveries.c.seq)
+        .with_for_update(of=deliveries)
+    ).all()
+    for row in holding:
+        # With its lease an attempt under way is fenced off: it cannot complete any more.
+        lease = row.lease if row.state == State.LEASED.value else None
+        Ledger().bury(
+            connection, consumer=name, source=row.source, event_id=row.event_id, now=now,
+            lease=lease,
+        )  # fmt: skip
 
 
 def _checked(make: Any, values: dict[str, Any], known: tuple[str, ...]) -> Subscription:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 
 from gunicorn_admission.webhooks.fanout.statistics import statistics
+from gunicorn_admission.webhooks.gates.gate import load_gate
+from gunicorn_admission.webhooks.gates.standings import gated_consumers, standings
 from gunicorn_admission.webhooks.metrics import Metrics, recorder
 from gunicorn_admission.webhooks.store import Store, StoreError
 
@@ -18,7 +20,7 @@ def count_outcome(consumer: str, outcome: str, times: int) -> None:
 
 class Gauges:
     """
-    Measures the backlog of every subscription.
+    Measures the backlog of every subscription, and how the ceilings stand.
 
     Args:
         store: Where the deliveries are.
@@ -46,6 +48,19 @@ class Gauges:
         self._seen |= found.keys()
         for name, state in self._seen:  # what has emptied says so
             self._metrics.gauge("backlog", found.get((name, state), 0), name, state)
+        self._spend()
+
+    def _spend(self) -> None:
+        with self._store.read() as connection:
+            now = self._store.now()
+            for consumer in gated_consumers(connection):
+                gate = load_gate(connection, consumer)
+                for standing in standings(connection, gate, now) if gate else ():
+                    labels = (consumer, standing.unit, standing.span)
+                    self._metrics.gauge("spend_reserved", standing.reserved, *labels)
+                    self._metrics.gauge("spend_settled", standing.settled, *labels)
+                    if standing.hard is not None:
+                        self._metrics.gauge("spend_ceiling", standing.hard, *labels)
 
     def run(self, stop: threading.Event, interval: float = 10.0) -> None:
         """Measure until told to stop."""

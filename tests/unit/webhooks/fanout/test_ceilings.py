@@ -8,9 +8,13 @@ import pytest
 
 from gunicorn_admission.errors import ConfigError
 from gunicorn_admission.webhooks.fanout import Consumers, Event, Subscriptions, Worker
+from gunicorn_admission.webhooks.fanout.tally import Gauges
 from gunicorn_admission.webhooks.gates import Ceiling, GatePolicy, configure
+from gunicorn_admission.webhooks.gates.audit import audit_ledger
 from gunicorn_admission.webhooks.gates.gate import load_gate
 from gunicorn_admission.webhooks.gates.permits import release
+from gunicorn_admission.webhooks.gates.standings import standings
+from gunicorn_admission.webhooks.metrics import Metrics
 from gunicorn_admission.webhooks.store import Store
 from tests.fanning import put, states
 
@@ -99,3 +103,31 @@ def test_deferral_and_retention_are_held_against_each_other(store: Store) -> Non
     with pytest.raises(ConfigError, match="keep events at least"):
         subscriptions.update("usage", retention="24h")
     assert subscriptions.update("usage", lease="2m").retention == 25 * 3600
+
+
+def test_what_a_removed_subscription_had_reserved_is_released(store: Store) -> None:
+    Subscriptions(store).create("usage", retry={"max_attempts": 5})
+    it = worker(store, [], cost=1, ceilings=[DAILY])
+    it.drain()  # sets the gate up
+    put(store, "evt_1", "evt_2")
+    held = it._runners[0].claim(1)  # and its worker is heard of no more
+    assert len(held.leases) == 1
+    Subscriptions(store).remove("usage")
+    with store.read() as connection:
+        gate = load_gate(connection, "usage")
+        assert gate is not None
+        (standing,) = standings(connection, gate, store.now())
+        assert (standing.reserved, standing.settled) == (0, 0)
+        assert audit_ledger(connection, now=store.now()) == []
+
+
+def test_how_ceilings_stand_is_measured(store: Store) -> None:
+    Subscriptions(store).create("usage")
+    put(store, "evt_1", "evt_2", "evt_3")
+    worker(store, [], ceilings=[DAILY]).drain()
+    metrics = Metrics()
+    Gauges(store, metrics).tick()
+    labels = ("usage", "requests", "day America/New_York")
+    gauges = metrics.measured().gauges
+    assert gauges["spend_settled", labels] == gauges["spend_ceiling", labels] == 2
+    assert gauges["spend_reserved", labels] == 0
