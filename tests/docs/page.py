@@ -3,8 +3,9 @@ Runs a page from top to bottom, in a folder of its own, the way a reader would.
 
 Python with a file name in its first line is written; a gunicorn configuration is checked
 by gunicorn too. Other Python is run as a script. Of console blocks each command is run and
-its output compared. A command that ends in ``&`` goes on in the background: a server until
-the next one starts, since they share a port. Documented ports are replaced by free ones.
+its output compared; where the block is marked ``in the end``, it is repeated until it is so.
+A command that ends in ``&`` goes on in the background: a server until the next one starts,
+since they share a port. Documented ports are replaced by free ones.
 """
 
 from __future__ import annotations
@@ -137,8 +138,15 @@ class Page:
                 assert commands, f"output before the first command: {line!r}"
                 commands[-1][1].append(line)
         assert commands, "a console block without a command"
+        until = time.monotonic() + PATIENCE
         for command, printed in commands:
-            self._command(command, "\n".join(printed), fails=block.mark == "fails")
+            while True:
+                try:
+                    self._command(command, "\n".join(printed), fails=block.mark == "fails")
+                    break
+                except AssertionError:
+                    if block.mark != "in the end" or time.monotonic() > until:
+                        raise
 
     def _run_log(self, block: Block) -> None:
         """Each line must have been printed in the background, or be printed soon."""
@@ -160,6 +168,12 @@ class Page:
     def _run_haproxy(self, block: Block) -> None:
         (self._folder / "haproxy.cfg").write_text(self._real(block.text))
         status, printed = self._execute(f"{self._program('haproxy')} -c -f haproxy.cfg")
+        assert status == 0, printed
+
+    def _run_yaml(self, block: Block) -> None:
+        """A configuration of Prometheus' Alertmanager."""
+        (self._folder / "alertmanager.yml").write_text(self._real(block.text))
+        status, printed = self._execute(f"{self._program('amtool')} check-config alertmanager.yml")
         assert status == 0, printed
 
     # -- commands --------------------------------------------------------------------

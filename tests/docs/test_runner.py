@@ -26,7 +26,8 @@ def run(text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("block", "complaint"),
     [
         ("```\nx\n```", "nobody knows"),
-        ("```yaml\nx: 1\n```", "nobody knows"),
+        ("```ini\nx = 1\n```", "nobody knows"),
+        ("```yaml\nroute: {receiver: none}\n```", "undefined receiver"),
         ("```console\n$ echo a\nb\n```", "documented"),
         ("```console\n$ echo a\n```", "documented"),
         ("```console\nb\n```", "before the first command"),
