@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,9 +23,11 @@ from gunicorn_admission.webhooks.gates.audit import audit_ledger
 from gunicorn_admission.webhooks.store import Store
 from gunicorn_admission.webhooks.store.schema import attempts, audit, deliveries, windows
 from tests.fanning import WallClock, put, states
+from tests.intake_calls import github_sent
 from tests.integration.consumers_app import consumers
 from tests.integration.dying_worker import STEPS
 from tests.integration.processes import children
+from tests.integration.test_intake_crash import PATIENCE, THREADS, clients, gunicorn, take
 
 pytestmark = pytest.mark.integration
 
@@ -168,6 +171,36 @@ def test_many_threads_in_several_processes_do_each_once(store: Store, effects: P
     assert in_file(effects) == {f"mail:stripe:{event_id}": 1 for event_id in ids}
     with store.read() as connection:
         assert set(connection.scalars(select(deliveries.c.attempts))) == {1}
+
+
+def test_one_id_posted_from_all_sides_is_one_effect_at_each_consumer(
+    store: Store, effects: Path, tmp_path: Path
+) -> None:
+    """Through gunicorn's processes and threads, the store, and workers that run meanwhile."""
+    for name in ("books", "mail"):
+        Subscriptions(store).update(name, lease="60s")
+    ids = [f"same-{number}" for number in range(4)]
+    together = threading.Barrier(THREADS, timeout=PATIENCE)
+    with (
+        gunicorn(tmp_path, store.url.render_as_string(hide_password=False)) as server,
+        worker(store, "--processes", "2", "--threads", "2"),
+    ):
+        server.wait_workers(lambda pids: len(pids) == 2)
+
+        def post(client: int) -> None:
+            for event_id in ids:
+                together.wait()
+                assert take(server, github_sent(b"{}", event_id)).status == 200
+
+        with clients(post):
+            pass
+        until(lambda: len(in_file(effects)) == len(in_store(store)) == len(ids))
+    assert in_store(store) == dict.fromkeys(ids, 1)
+    assert in_file(effects) == {f"mail:load:{event_id}": 1 for event_id in ids}
+    with store.read() as connection:
+        of_each = Counter(connection.scalars(select(deliveries.c.subscription)))
+        tries = set(connection.scalars(select(deliveries.c.attempts)))
+    assert (of_each, tries) == ({"books": len(ids), "mail": len(ids)}, {1})
 
 
 # -- stopped -------------------------------------------------------------------------------------
