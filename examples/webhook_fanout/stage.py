@@ -13,6 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from gunicorn_admission.cli.verbs import root
+
 HERE = Path(__file__).resolve().parent
 PATIENCE = 30.0
 
@@ -39,14 +43,11 @@ class Stage:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def command(self, *words: str) -> str:
-        """Run the command as an operator would; what it prints."""
-        done = subprocess.run(
-            [sys.executable, "-m", "gunicorn_admission.cli", *words],
-            env=self.environment, cwd=HERE, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        if done.returncode:
-            raise SystemExit(f"gunicorn-admission {' '.join(words)}: {done.stderr or done.stdout}")
-        return done.stdout.strip()
+        """Run the command as an operator would, but in this process; what it prints."""
+        done = CliRunner().invoke(root, words, env=self.environment)
+        if done.exit_code:
+            raise SystemExit(f"gunicorn-admission {' '.join(words)}: {done.output}")
+        return done.output.strip()
 
     def gunicorn(self) -> str:
         """Serve the shop; the address."""
