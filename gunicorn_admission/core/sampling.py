@@ -6,10 +6,16 @@ from collections import deque
 
 from gunicorn_admission.core.policy import MILLISECOND
 
-__all__ = ["Baselines", "PeakRate", "Trial", "Use", "doubt", "median"]
+__all__ = ["Baselines", "Level", "PeakRate", "Trial", "Use", "doubt", "median"]
 
 _MAX_CLASSES = 64
 _KEEP = 64
+_POOLED = 6
+#: A trial ends with so many samples, by whose median nobody could be misled by more.
+_SURE = 8
+_DOUBT = 1.2
+#: It looks at requests that began so many service times ago.
+_WHOLE = 2.0
 
 
 def median(values: list[float]) -> float:
@@ -27,6 +33,34 @@ def doubt(values: list[float]) -> float:
     """
     count = len(values)
     return float((values[3 * count // 4] / values[count // 4]) ** (1.85 / count**0.5))
+
+
+class Level:
+    """
+    The slowdown of late: by the last window alone, and by the last six together.
+
+    A window tells of large changes at once, several of them of small ones in the end.
+
+    Attributes:
+        mean: Of the medians of those windows; 1.0 before the first.
+    """
+
+    __slots__ = ("_windows", "mean")
+
+    def __init__(self) -> None:
+        self.mean = 1.0
+        self._windows = 0
+
+    def restart(self) -> None:
+        """Forget the windows before a change of the limit or the baselines."""
+        self._windows = 0
+
+    def add(self, slowdowns: list[float]) -> float:
+        """Take a window (its list is sorted in place); the slowdown that is beyond doubt."""
+        seen, factor = median(slowdowns), doubt(slowdowns)
+        self._windows = min(self._windows + 1, _POOLED)
+        self.mean += (seen - self.mean) / self._windows
+        return float(max(seen / factor, self.mean / factor ** (self._windows**-0.5)))
 
 
 class Baseline:
@@ -182,7 +216,7 @@ class Trial:
 
     def __init__(self) -> None:
         self.since_ns = -1
-        self._seen: list[float] = []
+        self._seen: list[tuple[float, int, int]] = []
 
     def start(self, now_ns: int) -> None:
         """Begin, or begin anew."""
@@ -193,14 +227,23 @@ class Trial:
         """End without a result."""
         self.since_ns = -1
 
-    def add(self, slowdown: float, began_ns: int) -> None:
+    def add(self, slowdown: float, began_ns: int, rtt_ns: int) -> None:
         """Take a request, which counts only if it began after the conditions did."""
         if began_ns >= self.since_ns:
-            self._seen.append(slowdown)
+            self._seen.append((slowdown, began_ns, rtt_ns))
 
-    def result(self, enough: int) -> tuple[float, float] | None:
-        """The median slowdown at least and at most, or ``None`` while too few were seen."""
-        if len(self._seen) < enough:
+    def result(self, now_ns: int) -> float | None:
+        """
+        Return the median slowdown, or ``None`` while too few were seen to be sure of it.
+
+        Only requests count that began so long ago that nearly all which began with them
+        have ended too: the first to end are the fast ones, not the usual ones.
+        """
+        if len(self._seen) < _SURE:
             return None
-        seen, factor = median(self._seen), doubt(self._seen)
-        return seen / factor, seen * factor
+        usual_ns = sorted(rtt_ns for _, _, rtt_ns in self._seen)[len(self._seen) // 2]
+        whole = [one for one, began_ns, _ in self._seen if now_ns - began_ns >= _WHOLE * usual_ns]
+        if len(whole) < _SURE:
+            return None
+        seen = median(whole)
+        return seen if doubt(whole) <= _DOUBT else None

@@ -8,8 +8,9 @@ What it does differently from the published ones, and why:
 * It learns by time (100 ms windows), not by request, so that its memory does not depend on
   traffic.
 * On congestion it goes at once to what Little's law says is enough (rate x mean service
-  time less the slowdown, and a fifth more as slack), at the best rate of the last second,
-  so that one pause of the machine does not halve it.
+  time less the slowdown, and some slack), at the best rate of the last second, so that one
+  pause of the machine does not halve it. The slack is a fifth, and less where throughput
+  turns out to fall with concurrency (``slack.py``).
 * Service times vary by factors even when nothing is in their way, so the median of twenty
   is wrong by chance. Only as much of a slowdown counts as is beyond doubt: where all take
   equally long that is all of it, where the quartiles lie far apart it is less.
@@ -32,7 +33,8 @@ from collections.abc import Callable
 
 from gunicorn_admission.core.limits.base import check_bounds, check_whole
 from gunicorn_admission.core.policy import MILLISECOND, SECOND
-from gunicorn_admission.core.sampling import Baselines, PeakRate, Trial, Use, doubt, median
+from gunicorn_admission.core.sampling import Baselines, Level, PeakRate, Trial, Use
+from gunicorn_admission.core.slack import Slack
 
 __all__ = ["AdaptiveLimit"]
 
@@ -47,11 +49,15 @@ _CERTAIN = 3.0
 # and a queue of such requests is gone before it could be managed.
 _SHORTEST_NS = float(2 * MILLISECOND)
 _TOLERANCE = 1.3
-_SLACK = 1.2
+# Above the slack by so much, the limit is too high; growth slows down on the way there.
+_MARGIN = 0.1
+_SLOWING = 0.25
+# What a dip shows that differs by less from the baseline may be chance.
+_CLOSE = 1.18
 _RATE_MEMORY_NS = SECOND
 _HEADROOM = 1.5
 _UNPROVEN_USE = 16.0
-_DIP_AFTER_NS = 30 * SECOND
+_DIP_AFTER_NS = 60 * SECOND
 _DIP_AFTER_WINDOWS = 10
 _DIP_TIMEOUT_NS = 2 * SECOND
 
@@ -92,6 +98,9 @@ class AdaptiveLimit:
         self._baselines = Baselines()
         self._rates = PeakRate(_RATE_MEMORY_NS)
         self._use = Use(max(_UNPROVEN_USE, maximum / 4), _HEADROOM)
+        self._slack = Slack()
+        self._level = Level()
+        self._busy = 0.0
         self._dip = Trial()
         self._floor = Trial()
         self._confirmed_ns = -1
@@ -154,9 +163,10 @@ class AdaptiveLimit:
                 if self._dip.since_ns >= 0:
                     # Of what is too short to be slowed down a dip shows nothing.
                     short = usual_ns <= _SHORTEST_NS
-                    self._dip.add(max(1.0, slowdown) if short else slowdown, now_ns - rtt_ns)
+                    seen = max(1.0, slowdown) if short else slowdown
+                    self._dip.add(seen, now_ns - rtt_ns, rtt_ns)
                 elif self._floor.since_ns >= 0 and inflight <= self._minimum:
-                    self._floor.add(slowdown, now_ns - rtt_ns)
+                    self._floor.add(slowdown, now_ns - rtt_ns, rtt_ns)
         if now_ns >= self._closes_ns:
             self._close(now_ns)
 
@@ -184,11 +194,15 @@ class AdaptiveLimit:
             return
         hit = self._peak >= self.limit
         quiet = not hit and self._peak <= max(1, self.limit // 2)
-        slowdown = median(self._slowdowns) / doubt(self._slowdowns) if count else 1.0
+        slowdown = self._level.add(self._slowdowns) if count else 1.0
         self._rates.add(now_ns, count / span_ns)
-        self._steer(slowdown, self._taken_ns / max(1, count) / max(1.0, slowdown))
+        if hit and count >= _ENOUGH:
+            self._slack.learn(self.limit, count / span_ns)
+        taken_ns = self._taken_ns / max(1, count)
+        self._busy = self._rates.peak() * taken_ns / max(1.0, self._level.mean, slowdown)
+        self._steer(slowdown)
         healthy = slowdown <= _TOLERANCE and not self._dropped
-        self._use.observe(now_ns, self._peak, healthy, self._taken_ns / max(1, count))
+        self._use.observe(now_ns, self._peak, healthy, taken_ns)
         if self._baselines.learn(quiet, _FEW if waited else _ENOUGH) and quiet:
             self._confirmed_ns, self._unconfirmed = now_ns, 0
         elif hit:
@@ -199,22 +213,26 @@ class AdaptiveLimit:
             self._dip.start(now_ns)
         self._apply()
 
-    def _steer(self, slowdown: float, usual_ns: float) -> None:
+    def _steer(self, slowdown: float) -> None:
         """Shrink to what Little's law says is enough, or grow a little."""
         if self._dropped:
             self._estimate *= 0.9
-        if slowdown > _TOLERANCE:
+        slack = self._slack.factor
+        tolerance = slack + _MARGIN
+        if slowdown > tolerance:
             if self._peak > 1:
-                enough = self._rates.peak() * usual_ns * _SLACK
-                lower = 0.8 * self.limit * _TOLERANCE / slowdown
+                enough = self._busy * slack
+                lower = 0.8 * self.limit * tolerance / slowdown
                 self._estimate = min(self._estimate, max(enough, lower))
+                self._level.restart()
         elif not self._dropped and self._peak * 2 >= self.limit:
             if slowdown < 0.5:
                 self._estimate *= 1.25
             elif slowdown < 1.1:
                 self._estimate += max(0.5, 0.05 * self._estimate)
             else:
-                self._estimate += max(0.1, 0.1 * math.sqrt(self._estimate))
+                room = min(1.0, max(0.0, (tolerance - self._level.mean) / _SLOWING))
+                self._estimate += room * max(0.1, 0.1 * math.sqrt(self._estimate))
         self._clamp()
 
     def _unproven(self, now_ns: int) -> bool:
@@ -227,20 +245,29 @@ class AdaptiveLimit:
 
     def _end_dip(self, now_ns: int) -> None:
         """See what requests took while few ran; that is the baseline if it is lower."""
-        seen = self._dip.result(_FEW)
+        seen = self._dip.result(now_ns)
         if seen is None and now_ns - self._dip.since_ns < _DIP_TIMEOUT_NS:
             self._closes_ns = now_ns + _WINDOW_NS // 10
             return
         self._dip.stop()
         self._unconfirmed = 0
+        self._level.restart()
         if seen is not None:
-            _, most = seen
-            if most < 1.0:
-                self._baselines.scale(most)
-            if most >= 0.8:  # no great news, so the baseline was right
+            # More than fits shows how long they wait for each other, not what is usual.
+            if seen < 1.0 or self.limit < 0.8 * self._busy:
+                self._rebase(seen)
+            if seen >= 0.8:  # no great news, so the baseline was right
                 self._confirmed_ns = now_ns
         self._open(now_ns)
         self._apply()
+
+    def _rebase(self, seen: float) -> None:
+        """Correct the baselines by what a trial has shown; half-way where it may be chance."""
+        if 1 / _CLOSE < seen < _CLOSE:
+            self._baselines.scale(math.sqrt(seen))
+        else:
+            self._baselines.scale(seen)
+            self._slack.forget()
 
     def _try_floor(self, now_ns: int, healthy: bool) -> None:
         """At the floor and still slow: the dependency is slower now, and that is the norm."""
@@ -248,13 +275,14 @@ class AdaptiveLimit:
             self._floor.stop()
         elif self._floor.since_ns < 0 or self._dropped:
             self._floor.start(now_ns)
-        elif (seen := self._floor.result(_FEW)) is not None:
+        elif (seen := self._floor.result(now_ns)) is not None:
             self._floor.stop()
-            least, _ = seen
-            if least > 1.0:
-                self._baselines.scale(least)
+            if seen > 1.0:
+                self._baselines.scale(seen)
+                self._slack.forget()
+                self._level.restart()
                 self._confirmed_ns = now_ns
-                self._estimate = 2.0 * self._minimum
+                self._estimate = max(2.0 * self._minimum, self._busy * seen * self._slack.factor)
                 self._clamp()
 
     # -- the number ------------------------------------------------------------------

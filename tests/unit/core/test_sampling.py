@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gunicorn_admission.core.sampling import Baselines, PeakRate, Trial, Use, median
+from gunicorn_admission.core.sampling import Baselines, Level, PeakRate, Trial, Use, median
 from tests.driving import MS, S
 
 
@@ -146,20 +146,59 @@ class TestTrial:
     def test_only_what_began_under_its_conditions_counts(self) -> None:
         trial = Trial()
         trial.start(1000)
-        trial.add(9.0, 999)
-        assert trial.result(1) is None
-        trial.add(2.0, 1000)
-        trial.add(4.0, 1001)
-        assert trial.result(3) is None
-        least, most = trial.result(2) or (0.0, 0.0)
-        assert least < 4.0 < most
-        assert least * most == pytest.approx(16.0)
+        for _ in range(20):
+            trial.add(9.0, 999, 10)
+        assert trial.result(2000) is None
+        for _ in range(8):
+            trial.add(2.0, 1000, 10)
+        assert trial.result(2000) == 2.0
+
+    def test_the_first_to_end_are_not_the_usual_ones(self) -> None:
+        trial = Trial()
+        trial.start(0)
+        for rtt_ns in range(50, 70):
+            trial.add(rtt_ns / 100, 0, rtt_ns)
+        assert trial.result(70) is None
+        for rtt_ns in range(70, 150):
+            trial.add(rtt_ns / 100, 0, rtt_ns)
+        assert trial.result(250) == 1.0
+
+    def test_the_more_they_differ_the_more_it_wants_to_see(self) -> None:
+        trial = Trial()
+        trial.start(0)
+        for _ in range(8):
+            trial.add(0.5, 0, 10)
+            trial.add(2.0, 0, 10)
+        assert trial.result(100) is None
+        for _ in range(100):
+            trial.add(0.5, 0, 10)
+            trial.add(2.0, 0, 10)
+        assert trial.result(100) in (0.5, 2.0)
 
     def test_starting_again_forgets(self) -> None:
         trial = Trial()
         trial.start(1)
-        trial.add(2.0, 5)
+        for _ in range(8):
+            trial.add(2.0, 5, 1)
         trial.start(10)
-        assert trial.result(1) is None
+        assert trial.result(100) is None
         trial.stop()
         assert trial.since_ns == -1
+
+
+class TestLevel:
+    def test_a_large_slowdown_shows_at_once(self) -> None:
+        level = Level()
+        for _ in range(6):
+            level.add([1.0] * 20)
+        assert level.add([5.0] * 20) == 5.0
+
+    def test_a_small_one_shows_after_several_windows(self) -> None:
+        level = Level()
+        window = [0.9, 1.0, 1.2, 1.3, 1.6] * 4
+        first = level.add(list(window))
+        for _ in range(5):
+            last = level.add(list(window))
+        assert first < last < 1.2
+        level.restart()
+        assert level.add(list(window)) == first
