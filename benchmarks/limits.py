@@ -21,7 +21,7 @@ from pathlib import Path
 
 from attrs import asdict, frozen
 
-from gunicorn_admission.cli.simulate import parse_seeds
+from gunicorn_admission.cli.seeds import parse_seeds
 from gunicorn_admission.sim.compare import compare
 from gunicorn_admission.sim.library import every
 from gunicorn_admission.sim.scenario import Scenario

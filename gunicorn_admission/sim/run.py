@@ -142,8 +142,9 @@ class _World:
                 yield sleep(ends_ns - clock.now_ns)
                 return
             yield sleep(gap_ns)
-            for _ in range(phase.burst):
-                send(Event(bisect(bounds, choose() * total, 0, last), index))
+            kinds = [bisect(bounds, choose() * total, 0, last) for _ in range(phase.burst)]
+            for kind in sorted(kinds) if phase.ordered else kinds:
+                send(Event(kind, index))
 
     def _break(self, phase: Phase) -> None:
         for worker in self.workers:

@@ -131,6 +131,7 @@ class Phase:
         seconds: Its length.
         rate: Arrivals per second over all workers; Poisson.
         burst: So many arrive at once, at the same mean rate.
+        ordered: A burst comes in the order of the classes, not mixed.
         mix: Weights that differ from ``Class.weight`` here, by class name.
         faults: By name of the dependency.
         pause_every, pause: The whole process stands still for ``pause`` seconds, once every
@@ -141,6 +142,7 @@ class Phase:
     seconds: float = field(validator=gt(0))
     rate: float = field(validator=gt(0))
     burst: int = field(default=1, validator=ge(1))
+    ordered: bool = False
     mix: Mapping[str, float] = field(factory=dict)
     faults: Mapping[str, Fault] = field(factory=dict)
     pause_every: float = 0.0

@@ -2,7 +2,7 @@
 Faults that hit some nodes or some endpoints of several.
 
 Modelled after the cases of Palantir's dialogue simulator (black hole, all nodes 500,
-drastic slowdown, fast 503s then revert, one big spike, one endpoint dies on each server),
+drastic slowdown, fast 400s and 503s then revert, one big spike, one endpoint dies on each server),
 seen from the server's side: there the client picks nodes, here each node admits.
 """
 
@@ -75,6 +75,20 @@ SCENARIOS = (
         workers=2,
         balancing="round_robin",
         elsewhere=1,
+        oracle=22,
+    ),
+    Scenario(
+        name="fast-400s-then-revert",
+        title="a node of two refuses what it gets as wrong, at once, and is well again",
+        phases=_hit(
+            450,
+            {"db": Fault(fails=1.0, fails_after=0.01, overload=False, workers=(0,))},
+            during=7,
+        ),
+        classes=_KIND,
+        dependencies=(_NODE,),
+        workers=2,
+        balancing="round_robin",
         oracle=22,
     ),
     Scenario(

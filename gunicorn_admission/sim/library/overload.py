@@ -78,7 +78,8 @@ def _steady(burst: int = 1) -> tuple[Phase, ...]:
     rate = _CAPACITY * 0.5
     return (
         Phase(name="warm", seconds=1, rate=rate),
-        Phase(name="steady", seconds=6, rate=rate, burst=burst),
+        # The load generator sends what is due at the same moment in the order of the classes.
+        Phase(name="steady", seconds=6, rate=rate, burst=burst, ordered=True),
     )
 
 
