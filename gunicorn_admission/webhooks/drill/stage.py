@@ -73,6 +73,7 @@ class Stage:
                 filter={"source": [self.source]},
                 retry={"base": 0.05, "cap": 0.2},
                 lease=5,
+                severity="info",  # a pager of others may tell it, and it shall wake nobody
             )
         policy = GatePolicy([Ceiling(ALLOWANCE, "requests", per="24h")], at_ceiling="refuse")
         now = self.store.now()

@@ -19,8 +19,8 @@ def post_json(url: str, document: object, headers: Mapping[str, str] | None = No
     Post a document; no redirect is followed, because a page belongs nowhere else.
 
     Raises:
-        ChannelError: No 2xx came within ten seconds. The address is named, and nothing of it
-            that may be a secret.
+        ChannelError: No 2xx came, or nothing at all for ten seconds. The address is named, and
+            nothing of it that may be a secret.
     """
     try:
         # Its body says nothing that matters here, and may never end.

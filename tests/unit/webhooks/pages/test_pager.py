@@ -152,6 +152,31 @@ def test_a_new_channel_hears_nothing_of_what_was_over_long_ago(
     assert channel.told[0].page.event_id == "evt_2"
 
 
+def test_many_that_tell_at_once_tell_each_page_once(any_store: Store) -> None:
+    keys = [f"analytics/day {number}/refused" for number in range(40)]
+    for key in keys:
+        _raise(any_store, _page(key=key))
+    channel, together = Memory(), threading.Barrier(6, timeout=10)
+    errors: list[BaseException] = []
+
+    def tell() -> None:
+        try:
+            pager = Pager(any_store, [channel])
+            together.wait()
+            while len(channel.told) < len(keys):
+                pager.tick()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=tell) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors, errors
+    assert sorted(notice.page.key for notice in channel.told) == sorted(keys)
+
+
 def test_pauses_grow_while_a_channel_fails(store: Store, clock: Clock) -> None:
     broken = Memory(broken=True)
     tries = 0
