@@ -56,7 +56,7 @@ __all__ = ["find_consumers", "worker"]
     "channels",
     multiple=True,
     default=("log",),
-    show_default=True,
+    show_default="log",
     help="Whom to tell of pages: log, webhook:URL, alertmanager:URL, command:WORDS. Repeatable.",
 )
 @click.option("-v", "--verbose", is_flag=True, help="Also log each completed delivery.")

@@ -37,7 +37,7 @@ class WebhookChannel:
     def send(self, notice: Notice) -> None:
         """Post the page. Raises ChannelError where no 2xx came."""
         status = "resolved" if notice.resolved_at else "firing"
-        key = f"{notice.page.key}/{notice.episode}/{notice.count}/{status}"
+        key = f"{notice.page.key}/{notice.first_at}/{notice.count}/{status}"
         post_json(self._url, document(notice), {"Idempotency-Key": key})
 
 

@@ -89,7 +89,7 @@ def test_a_webhook_posts_the_whole_page(receiver: Receiver) -> None:
     assert document["text"] == NOTICE.text
     assert document["event_id"] == "evt_1"
     assert document["ceiling"]["hard"] == 5
-    assert headers["Idempotency-Key"] == "analytics/day/refused/1/2/firing"
+    assert headers["Idempotency-Key"] == "analytics/day/refused/1796047320000000/2/firing"
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
