@@ -27,6 +27,7 @@ logger = logging.getLogger("gunicorn_admission.pages")
 _SECOND: Final = 1_000_000
 _LEASE: Final = 60 * _SECOND
 _LONGEST_PAUSE: Final = 300 * _SECOND
+_LONGEST_BLIND: Final = 30.0  # seconds between looks while the store is away
 _AT_ONCE: Final = 5  # of ten seconds each at most, which is less than the lease
 _FORGET: Final = 86_400 * _SECOND  # a channel that is new hears nothing of what was over then
 _WATCH: Final = 10 * _SECOND  # it counts open deliveries, which may be many
@@ -38,7 +39,8 @@ class Pager:
     and when it is over, and from time to time how often it happened since.
 
     A notice that could not be delivered is tried again, with growing pauses, for as long as the
-    page is in the book. A process that dies in the middle tells some page twice, never none.
+    page is in the book. A process that dies in the middle tells some page twice, never none. A
+    channel that was told nothing of a page hears of it until a day after its end.
 
     Args:
         store: Where the book is.
@@ -123,12 +125,15 @@ class Pager:
 
 
 def _repeat(work: Callable[[], object], stop: threading.Event, interval: float) -> None:
+    pause = interval
     while True:
-        is_last = stop.wait(interval)
+        is_last = stop.wait(pause)
         try:
             work()
+            pause = interval
         except Exception as error:  # the store may be away; the book is not lost by it
-            logger.warning("pager: %s; tried again in %g s", type(error).__name__, interval)
+            pause = min(2 * pause, _LONGEST_BLIND)
+            logger.warning("pager: %s; tried again in %g s", type(error).__name__, pause)
         if is_last:
             return
 

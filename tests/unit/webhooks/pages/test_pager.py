@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from gunicorn_admission.webhooks.pages import (
     CeilingReached,
     Condition,
@@ -13,7 +15,7 @@ from gunicorn_admission.webhooks.pages import (
     raise_page,
     resolve_page,
 )
-from gunicorn_admission.webhooks.store import Store
+from gunicorn_admission.webhooks.store import Store, StoreError
 from tests.unit.webhooks.pages.conftest import Clock, Memory
 
 CEILING = CeilingReached(unit="requests", used=5, hard=5, window="day UTC", resets_at=None)
@@ -240,3 +242,26 @@ def test_a_page_that_is_rolled_back_never_was(store: Store, channel: Memory) -> 
     except RuntimeError:
         pass
     assert Pager(store, [channel]).tick() == 0
+
+
+def test_a_store_that_is_away_is_looked_for_and_not_all_the_time(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    pauses: list[float] = []
+
+    class Stop(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:
+            pauses.append(timeout or 0.0)
+            return len(pauses) > 8
+
+    class Away:
+        def now(self) -> int:
+            return store.now()
+
+        def write(self, work: object) -> None:
+            if len(pauses) < 7:
+                raise StoreError("away")
+
+    Pager(Away(), []).run(Stop(), interval=2.0)  # type: ignore[arg-type]
+    assert pauses == [2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 2.0, 2.0]
+    assert "pager: StoreError" in caplog.text
