@@ -16,12 +16,13 @@ def parse_seeds(text: str) -> tuple[int, ...]:
     Raises:
         ConfigError: Neither.
     """
-    parts = text.replace(" ", "").split(",")
+    told = text.replace(" ", "")
+    parts = told.removesuffix(",").split(",")
     if all(part.isascii() and part.isdigit() for part in parts):
         numbers = tuple(dict.fromkeys(int(part) for part in parts))
-        if len(parts) > 1 and len(numbers) <= _MOST_SEEDS:
+        if "," in told and len(numbers) <= _MOST_SEEDS:
             return numbers
-        if len(parts) == 1 and 1 <= numbers[0] <= _MOST_SEEDS:
+        if "," not in told and 1 <= numbers[0] <= _MOST_SEEDS:
             return tuple(range(1, numbers[0] + 1))
     raise ConfigError(
         "seeds",

@@ -85,13 +85,13 @@ def test_wrong_usage(arguments: list[str], words: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "seeds"),
-    [("3", (1, 2, 3)), ("1", (1,)), ("4,8,15", (4, 8, 15)), ("7, 7, 0", (7, 0))],
+    [("3", (1, 2, 3)), ("1", (1,)), ("4,8,15", (4, 8, 15)), ("7, 7, 0", (7, 0)), ("7,", (7,))],
 )
 def test_seeds(text: str, seeds: tuple[int, ...]) -> None:
     assert parse_seeds(text) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1;2", "99999", "²"])
+@pytest.mark.parametrize("text", ["", "0", "-1", "1.5", "1;2", "99999", "²", ",", "1,,2"])
 def test_what_is_no_seed(text: str) -> None:
     with pytest.raises(ConfigError):
         parse_seeds(text)
