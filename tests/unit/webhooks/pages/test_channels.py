@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 from attrs import define, field
 
@@ -90,6 +91,17 @@ def test_a_webhook_posts_the_whole_page(receiver: Receiver) -> None:
     assert document["event_id"] == "evt_1"
     assert document["ceiling"]["hard"] == 5
     assert headers["Idempotency-Key"] == "analytics/day/refused/1796047320000000/2/firing"
+
+
+def test_no_library_logs_the_address_and_others_may_still_be_logged(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    (channel,) = choose_channels([f"webhook:{receiver.url}/T0/s3cret"])
+    channel.send(NOTICE)
+    assert "s3cret" not in caplog.text
+    httpx.post(f"{receiver.url}/of-the-application", content=b"{}")
+    assert "of-the-application" in caplog.text
 
 
 @pytest.mark.parametrize("status", [302, 404, 500])
