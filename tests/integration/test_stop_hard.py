@@ -31,8 +31,8 @@ def test_every_accepted_connection_gets_an_answer(tmp_path: Path, name: str) -> 
     with open_way(name, tmp_path, *TWO, "--graceful-timeout", "30", conf=conf) as way:
         held = hold(way.server, 2)
         waiting = [way.send(f"/echo/{number}") for number in range(2)]  # a full queue
-        body = [way.send("/read/none", method="POST", body=b"x" * 200_000)]
         wait_statistics(way.server, waiting=2)
+        body = [way.send("/read/none", method="POST", body=b"x" * 200_000)]
         way.server.signal(SIGTERM)
         for exchange in waiting:
             assert_refused(exchange.response(), "stopping")
