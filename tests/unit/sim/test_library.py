@@ -11,7 +11,8 @@ from gunicorn_admission.sim.scenario import Scenario
 EXPECTED = {
     *(f"yardstick-{letter}" for letter in ("A", "B", "D", "D2")),
     *(f"overload-{letter}" for letter in ("A", "AB", "BFG", "C", "D", "E", "H")),
-    *("black-hole", "all-nodes-500", "drastic-slowdown", "fast-503s-then-revert"),
+    *("black-hole", "all-nodes-500", "drastic-slowdown"),
+    *("fast-400s-then-revert", "fast-503s-then-revert"),
     *("one-big-spike", "one-endpoint-dies", "sustained-1.25x", "night-then-day"),
     *("lucky-samples", "constant-timeouts", "gc-pause", "cpu-bound", "mixed", "retry-storm"),
     *("priority-inversion", "uneven-workers", "recovery", "fleet"),
