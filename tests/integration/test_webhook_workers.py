@@ -146,7 +146,9 @@ def test_killed_again_and_again(store: Store, effects: Path) -> None:
         for n in range(0, len(ids), 20):
             put(store, *ids[n : n + 20])
             until(lambda count=n: len(in_file(effects)) > count // 2)
-            victims = children(first.pid) + children(second.pid)
+            victims: list[int] = []
+            while not victims:  # those killed before may not be replaced yet
+                victims = children(first.pid) + children(second.pid)
             os.kill(chance.choice(victims), signal.SIGKILL)
 
         def is_done() -> bool:
