@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-__all__ = ["Comparison", "figure", "interleaved", "save", "show", "spread"]
+__all__ = ["Comparison", "command", "figure", "interleaved", "save", "show", "spread"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,3 +86,32 @@ def save(comparisons: Iterable[Comparison], path: Path | None) -> None:
     """Write all rounds as JSON; nothing without a path."""
     if path is not None:
         path.write_text(json.dumps([asdict(one) for one in comparisons], indent=1) + "\n")
+
+
+def command(
+    about: str | None,
+    measure: Callable[[int, float], Iterable[Comparison]],
+    *,
+    rounds: int = 7,
+    seconds: float = 0.2,
+    of: str = "of each figure",
+) -> None:
+    """
+    Run a benchmark from its command line: measure, show, and write where asked.
+
+    Args:
+        about: The module's docstring, as its help.
+        measure: Given rounds and seconds.
+        rounds, seconds: Unless the command line says otherwise.
+        of: What the seconds are.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--seconds", type=float, default=seconds, help=of)
+    parser.add_argument("--json", type=Path, help="write all rounds there")
+    options = parser.parse_args()
+    comparisons = list(measure(options.rounds, options.seconds))
+    show(comparisons)
+    save(comparisons, options.json)

@@ -9,14 +9,12 @@ ratio of 1 means that it does not grow.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 
-from benchmarks.comparison import Comparison, interleaved, save, show
+from benchmarks.comparison import Comparison, command, interleaved
 from benchmarks.contention import Loop, classes, nanoseconds, permits
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority, State
@@ -127,16 +125,7 @@ def _decided(ticket: Ticket) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each figure")
-    parser.add_argument("--json", type=Path, help="write all rounds there")
-    options = parser.parse_args()
-    comparisons = measure(options.rounds, options.seconds)
-    show(comparisons)
-    save(comparisons, options.json)
+    command(__doc__, measure)
 
 
 if __name__ == "__main__":

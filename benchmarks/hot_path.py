@@ -6,11 +6,9 @@ The limiter alone: what it adds to a request, as ratios to the primitives it rep
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
-from pathlib import Path
 
-from benchmarks.comparison import Comparison, interleaved, save, show
+from benchmarks.comparison import Comparison, command, interleaved
 from benchmarks.contention import LOOPS, nanoseconds, refusals
 from benchmarks.footprint import footprint
 from benchmarks.hand_off import SLOTS, HandOff, hand_through
@@ -93,16 +91,7 @@ def _hand_off(waiters: int, rounds: int) -> list[Comparison]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each figure")
-    parser.add_argument("--json", type=Path, help="write all rounds there")
-    options = parser.parse_args()
-    comparisons = measure(options.rounds, options.seconds)
-    show(comparisons)
-    save(comparisons, options.json)
+    command(__doc__, measure)
 
 
 if __name__ == "__main__":

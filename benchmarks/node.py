@@ -10,7 +10,6 @@ semaphore between processes, which is cheap and loses what a killed process held
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import multiprocessing
 import os
@@ -23,7 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.comparison import Comparison, interleaved, save, show
+from benchmarks.comparison import Comparison, command, interleaved
 from benchmarks.contention import Loop, nanoseconds, roomy_limiter
 from gunicorn_admission.core.ticket import Ticket
 from gunicorn_admission.core.types import Outcome, Priority
@@ -206,16 +205,7 @@ class Locked:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=0.2, help="of each figure")
-    parser.add_argument("--json", type=Path, help="write all rounds there")
-    options = parser.parse_args()
-    comparisons = measure(options.rounds, options.seconds)
-    show(comparisons)
-    save(comparisons, options.json)
+    command(__doc__, measure)
 
 
 if __name__ == "__main__":

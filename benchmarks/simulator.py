@@ -6,13 +6,11 @@ What the simulator costs: an arrival in it, beside the least that one could cost
 
 from __future__ import annotations
 
-import argparse
 import random
 import time
 from functools import partial
-from pathlib import Path
 
-from benchmarks.comparison import Comparison, interleaved, save, show
+from benchmarks.comparison import Comparison, command, interleaved
 from gunicorn_admission.core.controller import Controller
 from gunicorn_admission.core.limits import AdaptiveLimit
 from gunicorn_admission.core.ticket import Ticket
@@ -125,16 +123,7 @@ def _simpy(seconds: float) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20, help="virtual, of each run")
-    parser.add_argument("--json", type=Path, help="write all rounds there")
-    options = parser.parse_args()
-    comparisons = measure(options.rounds, options.seconds)
-    show(comparisons)
-    save(comparisons, options.json)
+    command(__doc__, measure, rounds=5, seconds=20, of="virtual, of each run")
 
 
 if __name__ == "__main__":
