@@ -7,7 +7,7 @@ Tables in the documentation that are made from the code.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -16,12 +16,13 @@ import click
 from gunicorn_admission.answer import answer
 from gunicorn_admission.cli.verbs import root
 from gunicorn_admission.core.types import Reason
+from gunicorn_admission.observe.metric import Metric
 from gunicorn_admission.observe.names import METRICS
 from gunicorn_admission.settings.describe import markdown_table
 from gunicorn_admission.settings.schema import EXEMPT_DEFAULTS
 from gunicorn_admission.webhooks.intake.answer import Result, challenge
 from gunicorn_admission.webhooks.intake.answer import answer as webhook_answer
-from gunicorn_admission.webhooks.metrics import CATALOGUE
+from gunicorn_admission.webhooks.metrics import CATALOGUE, WebhookMetric
 from gunicorn_admission.webhooks.providers import Facts, load_provider, provider_names
 from gunicorn_admission.webhooks.providers import Reason as Refused
 from tests.docs.markdown import ROOT, pages
@@ -33,14 +34,19 @@ _PLACE = re.compile(r"<!-- generated: ([\w -]+?) -->\n(.*?)<!-- end -->\n", re.D
 
 
 def _metrics() -> str:
+    return _metric_table((metric.statsd_name, metric) for metric in METRICS)
+
+
+def _metric_table(metrics: Iterable[tuple[str, Metric | WebhookMetric]]) -> str:
+    """A row for each metric, beside its name on statsd."""
     lines = [
         "| statsd | kind | unit | labels | what it says | Prometheus |",
         "|---|---|---|---|---|---|",
     ]
-    for metric in METRICS:
+    for name, metric in metrics:
         unit = metric.unit.strip("{}")
         cells = (
-            f"`{metric.statsd_name}`",
+            f"`{name}`",
             metric.kind.value,
             {"seconds": "ms", "1": ""}.get(unit, unit),
             ", ".join(metric.labels),
@@ -95,22 +101,7 @@ def _refusal_reasons() -> str:
 
 
 def _webhook_metrics() -> str:
-    lines = [
-        "| statsd | kind | unit | labels | what it says | Prometheus |",
-        "|---|---|---|---|---|---|",
-    ]
-    for metric in CATALOGUE:
-        unit = metric.unit.strip("{}")
-        cells = (
-            f"`{metric.statsd()}`",
-            metric.kind.value,
-            {"seconds": "ms", "1": ""}.get(unit, unit),
-            ", ".join(metric.labels),
-            metric.help,
-            f"`{metric.prometheus_name}`",
-        )
-        lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |"))
-    return "\n".join(lines) + "\n"
+    return _metric_table((metric.statsd(), metric) for metric in CATALOGUE)
 
 
 def _senders() -> Iterator[Facts]:
