@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 import sys
 
 import click
 
+from gunicorn_admission.cli.operator import actor
 from gunicorn_admission.cli.store_option import store_option
 from gunicorn_admission.settings.durations import parse_duration
 from gunicorn_admission.webhooks.fanout.shadow import ShadowDiff, promote, rollback, shadow_diff
@@ -51,7 +51,7 @@ def diff(store: Store, name: str, since: str | None, as_json: bool) -> None:
 @click.option("--force", is_flag=True, help="Also where it does not agree with the intake.")
 def promote_(store: Store, name: str, force: bool) -> None:
     """Give NAME its effects, from the next event on."""
-    found = promote(store, name, force=force, actor=getpass.getuser())
+    found = promote(store, name, force=force, actor=actor())
     click.echo(
         f"{name} is active. {found.acknowledged} events that it saw in shadow stay without "
         f"effect; deliveries replay delivers them."
@@ -63,7 +63,7 @@ def promote_(store: Store, name: str, force: bool) -> None:
 @click.argument("name")
 def rollback_(store: Store, name: str) -> None:
     """Disable NAME; its ledger stays, it goes on collecting, and others are not touched."""
-    rollback(store, name, actor=getpass.getuser())
+    rollback(store, name, actor=actor())
     click.echo(
         f"{name} is disabled and goes on collecting. When it returns, what it has completed "
         "stays completed."
