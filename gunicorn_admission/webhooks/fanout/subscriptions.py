@@ -274,10 +274,11 @@ def _release(connection: Connection, name: str, now: int) -> None:
         .order_by(deliveries.c.seq)
         .with_for_update(of=deliveries)
     ).all()
+    book = Ledger()  # one for all: it reads the gate once
     for row in holding:
         # With its lease an attempt under way is fenced off: it cannot complete any more.
         lease = row.lease if row.state == State.LEASED.value else None
-        Ledger().bury(
+        book.bury(
             connection, consumer=name, source=row.source, event_id=row.event_id, now=now,
             lease=lease,
         )  # fmt: skip
